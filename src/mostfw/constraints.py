@@ -1,0 +1,167 @@
+"""Constraints Gx in X, whole or sampled, as terms: smoothed, each is w/(2 mu) dist(Gx, X)^2."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import trees
+from .errors import InvalidInputError, MostFWError, ShapeError
+from .maps import LinearMap, as_map
+from .sets import ConvexSet
+from .terms import Numbers, Term, batch_size, replaced
+from .trees import Point, Structure
+
+
+class Affine(Term):
+    """Gx in X.
+
+    `G` is a matrix (dense or scipy.sparse, acting on vec(x)), a linear function, or a map of
+    `mostfw.maps`. `weight` multiplies the squared distance. With `batch` (a fraction or a count of
+    rows) the rows are sampled, which needs a set X that is a product over rows; `batch=1.0` is
+    every row exactly once.
+
+    >>> import numpy as np, mostfw as fw
+    >>> capacity = fw.constraints.Affine(np.ones((1, 3)), fw.sets.Box(0.0, 2.0), name="capacity")
+    >>> print(capacity)
+    capacity: Dense x in Box(0, 2)
+    """
+
+    counter: ClassVar[str] = "constraints"
+    map: LinearMap
+    set: ConvexSet
+    weight: Any
+    name: str = eqx.field(static=True)
+    requested: float | int | None = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+    total: int | None = eqx.field(static=True)
+    table_slots: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        G: Any,
+        X: ConvexSet,
+        weight: float = 1.0,
+        name: str = "constraint",
+        batch: float | int | None = None,
+    ) -> None:
+        self.map, self.set, self.name, self.requested = as_map(G), X, name, batch
+        if not isinstance(X, ConvexSet):
+            raise InvalidInputError(
+                f"the set X of constraint {name!r} is a {type(X).__name__}: use one of mostfw.sets."
+            )
+        if not (np.ndim(weight) == 0 and math.isfinite(weight) and weight > 0):
+            raise InvalidInputError(f"weight of constraint {name!r} is {weight}: give one above 0.")
+        self.weight = float(weight)
+        self.batch, self.total, self.table_slots = 0, None, 0  # known once x has a shape
+
+    def __str__(self) -> str:
+        drawn = "" if self.requested is None else f", sampled by {self.requested}"
+        return f"{self.name}: {type(self.map).__name__} x in {self.set}{drawn}"
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the user asked for sampled rows (1.0, every row once, included)."""
+        return self.requested is not None
+
+    @property
+    def symmetric(self) -> bool:
+        return self.map.symmetric
+
+    @property
+    def label(self) -> str:
+        return f"constraint {self.name!r}"
+
+    def resolve(self, structure: Structure) -> Affine:
+        try:
+            linear_map = self.map.resolve(structure)
+            output = jax.eval_shape(linear_map.forward, structure)
+            if not hasattr(output, "shape"):
+                raise ShapeError(f"G of {self.label} must return one array, not a tree.")
+            self.set.check(output.shape)
+        except MostFWError as error:
+            raise type(error)(f"{self.label}: {error}") from error
+        except Exception as error:
+            raise ShapeError(
+                f"{self.label}: G does not apply to points of shape "
+                f"{trees.describe(structure)}: {type(error).__name__}: {error}"
+            ) from error
+        if linear_map.blocked and not (self.set.separable and _uniform(self.set)):
+            raise InvalidInputError(
+                f"{self.label}: {type(linear_map).__name__} needs the same interval in every row "
+                f"(Orthant, Point or Box with numbers), not {self.set}."
+            )
+        total = linear_map.rows(structure)
+        batch = batch_size(self.requested, total, self.label)
+        if batch < total:
+            if not linear_map.sampleable:
+                raise InvalidInputError(
+                    f"{self.label}: a {type(linear_map).__name__} map cannot be sampled by rows: "
+                    "give a matrix, or a Function with at= and rows=, or leave batch out."
+                )
+            if not self.set.separable:
+                raise InvalidInputError(
+                    f"{self.label}: {self.set} is not a product over rows, so rows cannot be "
+                    "sampled: leave batch out."
+                )
+        slots = linear_map.slots(structure) if linear_map.sampleable else 0
+        return replaced(self, map=linear_map, batch=batch, total=total, table_slots=slots)
+
+    def sample(self, key: Any, size: int) -> Any:
+        assert self.total is not None
+        return self.map.draw(key, size, self.total)
+
+    def look(self, x: Point, xi: Any) -> Any:
+        return self.map.entries(x, xi)
+
+    def factor(self, numbers: Numbers) -> Any:
+        return numbers.penalty * jnp.asarray(self.weight, numbers.penalty.dtype)
+
+    def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
+        return view - self.set.at(xi).project(view)
+
+    def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
+        return self.map.scatter(y, jnp.asarray(c, message.dtype) * message, xi)
+
+    def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
+        c = c * self.factor(numbers)
+
+        def one(y: Point, rows: jax.Array, back: Any) -> Point:
+            return trees.plus(y, c, back(rows - self.set.project(rows)))
+
+        return self.map.fold(x, one, y)
+
+    def violation(self, x: Point) -> jax.Array:
+        """||Gx - Proj_X(Gx)||, unweighted, over all rows."""
+        dtype = jax.tree.leaves(x)[0].dtype
+
+        def one(total: jax.Array, rows: jax.Array, back: Any) -> jax.Array:
+            return total + jnp.sum((rows - self.set.project(rows)) ** 2)
+
+        return jnp.sqrt(self.map.fold(x, one, jnp.zeros((), dtype)))
+
+    def multiplier(self, x: Point, numbers: Numbers) -> jax.Array:
+        """The penalty's estimate of the dual variable, weight (Gx - Proj)/mu."""
+        rows = self.map.forward(x)
+        return self.factor(numbers) * (rows - self.set.project(rows))
+
+    def rhs_norm(self, structure: Structure) -> float:
+        """max(1, norm of the finite right-hand side): what relative violations divide by."""
+        output = jax.eval_shape(self.map.forward, structure)
+        return max(1.0, float(self.set.rhs_norm(output.shape)))
+
+    def slot(self, xi: Any) -> jax.Array:
+        return self.map.slot(xi)
+
+    @property
+    def slots(self) -> int:
+        return self.table_slots
+
+
+def _uniform(the_set: ConvexSet) -> bool:
+    return all(np.ndim(leaf) == 0 for leaf in jax.tree.leaves(the_set))

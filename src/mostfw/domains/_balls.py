@@ -1,0 +1,155 @@
+"""The simplex and the norm balls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import atoms, trees
+from ..errors import InvalidInputError
+from ..trees import Point, Structure
+from ._base import DOMAINS, Domain, LinearMinimum, no_products, positive, whole_shape
+
+
+@DOMAINS.register
+class Simplex(Domain):
+    """{x >= 0, sum x <= total}, or sum x = total with `equality=True` (the default).
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> float(fw.domains.Simplex(3, total=2.0).lmo(jnp.array([1.0, -1.0, 0.0])).value)
+    -2.0
+    """
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    total: float
+    equality: bool = eqx.field(static=True)
+
+    def __init__(self, shape: int | Sequence[int], total: float = 1.0, equality: bool = True):
+        self.shape = whole_shape("Simplex shape", shape)
+        self.total = positive("the total of a Simplex", total)
+        self.equality = equality
+
+    def structure(self, dtype: Any) -> Structure:
+        return jax.ShapeDtypeStruct(self.shape, dtype)
+
+    def start(self, dtype: Any) -> Point:
+        level = self.total / math.prod(self.shape) if self.equality else 0.0
+        return jnp.full(self.shape, level, dtype)
+
+    def lmo(
+        self, direction: Point, *, key: Any = None, start: Any = None, tolerance: Any = 0.0
+    ) -> LinearMinimum:
+        flat = direction.reshape(-1)
+        index = jnp.argmin(flat)
+        active = True if self.equality else ~(flat[index] >= 0)
+        height = jnp.where(active, jnp.asarray(self.total, flat.dtype), 0)
+        atom = atoms.Sparse(index[None], height[None], self.shape)
+        return LinearMinimum(atom, height * flat[index], no_products())
+
+    def excess(self, x: Point) -> jax.Array:
+        over = jnp.sum(x) - self.total
+        over = jnp.abs(over) if self.equality else jnp.maximum(over, 0)
+        return jnp.maximum(over, jnp.max(-x))
+
+    @property
+    def diameter(self) -> float:
+        return (math.sqrt(2.0) if math.prod(self.shape) > 1 else 1.0) * float(self.total)
+
+    @staticmethod
+    def examples() -> list[Domain]:
+        return [Simplex(5), Simplex((2, 3), 2.0), Simplex(4, 3.0, equality=False), Simplex(1)]
+
+
+@DOMAINS.register
+class L1Ball(Domain):
+    """{||x||_1 <= radius}; the LMO is -radius sign(s_i) e_i at the largest |s_i|.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> float(fw.domains.L1Ball(2, radius=3.0).lmo(jnp.array([1.0, -2.0])).value)
+    -6.0
+    """
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    radius: float
+
+    def __init__(self, shape: int | Sequence[int], radius: float = 1.0) -> None:
+        self.shape = whole_shape("L1Ball shape", shape)
+        self.radius = positive("the radius of an L1Ball", radius)
+
+    def structure(self, dtype: Any) -> Structure:
+        return jax.ShapeDtypeStruct(self.shape, dtype)
+
+    def start(self, dtype: Any) -> Point:
+        return jnp.zeros(self.shape, dtype)
+
+    def lmo(
+        self, direction: Point, *, key: Any = None, start: Any = None, tolerance: Any = 0.0
+    ) -> LinearMinimum:
+        flat = direction.reshape(-1)
+        index = jnp.argmax(jnp.abs(flat))
+        height = jnp.where(flat[index] > 0, -self.radius, self.radius).astype(flat.dtype)
+        atom = atoms.Sparse(index[None], height[None], self.shape)
+        return LinearMinimum(atom, height * flat[index], no_products())
+
+    def excess(self, x: Point) -> jax.Array:
+        return jnp.maximum(jnp.sum(jnp.abs(x)) - self.radius, 0)
+
+    @property
+    def diameter(self) -> float:
+        return 2.0 * float(self.radius)
+
+    @staticmethod
+    def examples() -> list[Domain]:
+        return [L1Ball(5, 2.0), L1Ball((2, 3), 0.5), L1Ball(1, 1.0)]
+
+
+@DOMAINS.register
+class L2Ball(Domain):
+    """{||x - center|| <= radius}; the LMO is center - radius s/||s||.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> float(fw.domains.L2Ball(2, radius=2.0).lmo(jnp.array([3.0, 4.0])).value)
+    -10.0
+    """
+
+    shape: tuple[int, ...] = eqx.field(static=True)
+    radius: float
+    center: Any
+
+    def __init__(self, shape: int | Sequence[int], radius: float = 1.0, center: Any = 0.0) -> None:
+        self.shape = whole_shape("L2Ball shape", shape)
+        self.radius = positive("the radius of an L2Ball", radius)
+        self.center = center
+        if not np.all(np.isfinite(center)):
+            raise InvalidInputError("the center of an L2Ball has NaN or infinite entries.")
+
+    def structure(self, dtype: Any) -> Structure:
+        return jax.ShapeDtypeStruct(self.shape, dtype)
+
+    def start(self, dtype: Any) -> Point:
+        return jnp.broadcast_to(jnp.asarray(self.center, dtype), self.shape)
+
+    def lmo(
+        self, direction: Point, *, key: Any = None, start: Any = None, tolerance: Any = 0.0
+    ) -> LinearMinimum:
+        length = trees.norm(direction)
+        unit = direction / jnp.where(length > 0, length, 1)
+        point = jnp.asarray(self.center, direction.dtype) - self.radius * unit
+        return LinearMinimum(atoms.Dense(point), jnp.sum(direction * point), no_products())
+
+    def excess(self, x: Point) -> jax.Array:
+        return jnp.maximum(trees.norm(x - jnp.asarray(self.center, x.dtype)) - self.radius, 0)
+
+    @property
+    def diameter(self) -> float:
+        return 2.0 * float(self.radius)
+
+    @staticmethod
+    def examples() -> list[Domain]:
+        return [L2Ball(4, 2.0), L2Ball((2, 2), 0.5, center=1.0), L2Ball(3, 1.0, np.arange(3.0))]

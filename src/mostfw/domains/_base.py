@@ -1,0 +1,96 @@
+"""What a domain is: a convex set C over which a linear function is easy to minimise.
+
+LMO means argmin, everywhere: `lmo(s)` gives an atom z with <s, z> = min over C of <s, .>.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import atoms
+from ..errors import InvalidInputError
+from ..registry import Registry
+from ..trees import Point, Structure
+
+DOMAINS: Registry = Registry("domain")
+
+
+class LinearMinimum(eqx.Module):
+    """What an LMO found: the atom, <s, atom>, and the operator products that it took."""
+
+    atom: Any
+    value: jax.Array
+    matvecs: jax.Array
+
+
+class Domain(eqx.Module):
+    """A compact convex set. A new one needs the five abstract members and nothing else."""
+
+    @abc.abstractmethod
+    def structure(self, dtype: Any) -> Structure:
+        """The shapes of a point."""
+
+    @abc.abstractmethod
+    def start(self, dtype: Any) -> Point:
+        """A point of the domain to begin with (x_1)."""
+
+    @abc.abstractmethod
+    def lmo(
+        self, direction: Point, *, key: Any = None, start: Any = None, tolerance: Any = 0.0
+    ) -> LinearMinimum:
+        """argmin over the domain of <direction, .>.
+
+        `key` and `start` (an earlier atom) serve iterative oracles; `tolerance` is relative to
+        the direction's norm, and exact oracles ignore all three.
+        """
+
+    @abc.abstractmethod
+    def excess(self, x: Point) -> jax.Array:
+        """By how much x breaks the domain's definition (0 inside), in the units of x."""
+
+    @property
+    @abc.abstractmethod
+    def diameter(self) -> float:
+        """The largest distance between two points (the paper's D)."""
+
+    def tangent(self, direction: Point) -> Point:
+        """The part of a direction that the domain can see: its symmetric part for matrices."""
+        return direction
+
+    def move(self, x: Point, atom: Any, eta: Any) -> Point:
+        """x + eta (z - x), fused with the atom's factors."""
+        return atoms.move(x, atom, eta)
+
+    def dense(self, atom: Any) -> Point:
+        """An atom as a point."""
+        return atoms.dense(atom)
+
+    def contains(self, x: Point, tolerance: float = 1e-9) -> bool:
+        """Whether x is in the domain, to `tolerance` relative to its diameter."""
+        return bool(self.excess(x) <= tolerance * max(1.0, self.diameter))
+
+
+def positive(thing: str, value: Any) -> float:
+    value = float(value)
+    if not (value > 0 and math.isfinite(value)):
+        raise InvalidInputError(f"{thing} is {value:g}, but must be a positive finite number.")
+    return value
+
+
+def whole_shape(thing: str, shape: int | Sequence[int]) -> tuple[int, ...]:
+    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    if not shape or any(int(n) != n or n < 1 for n in shape):
+        raise InvalidInputError(f"{thing} is {shape}, but must be whole numbers of at least 1.")
+    return tuple(int(n) for n in shape)
+
+
+def no_products() -> jax.Array:
+    return jnp.zeros((), jnp.int32)

@@ -1,0 +1,65 @@
+"""Every error of the library, each naming the thing, the value and the remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class MostFWError(Exception):
+    """Base of all errors that mostfw raises on purpose.
+
+    >>> import mostfw as fw
+    >>> try:
+    ...     fw.methods.get("most-fwv")
+    ... except fw.MostFWError as error:
+    ...     print(type(error).__name__)
+    UnknownNameError
+    """
+
+
+class InvalidInputError(MostFWError, ValueError):
+    """Data or a parameter that no method can work with: NaN, a wrong sign, a wrong size."""
+
+
+class ShapeError(InvalidInputError):
+    """Two things that must fit together do not: shapes, dtypes or tree structures."""
+
+
+class UnknownNameError(MostFWError, KeyError):
+    """A registry name that does not exist; the message suggests the nearest one."""
+
+    def __str__(self) -> str:  # KeyError would print the repr of the message
+        return str(self.args[0]) if self.args else ""
+
+
+class UnsuitableMethodError(MostFWError):
+    """The method needs something that the problem lacks; the message says what would fit."""
+
+
+class DisconnectedGraphError(InvalidInputError):
+    """A graph in several pieces: its sparsest cut is 0, and `components` are the answer."""
+
+    def __init__(self, message: str, components: list[list[int]]) -> None:
+        super().__init__(message)
+        self.components = components
+
+
+class NonFiniteError(MostFWError, ArithmeticError):
+    """A number became NaN or infinite at `iteration`; `result` is the last sound one (or None)."""
+
+    def __init__(self, message: str, iteration: int, result: Any = None) -> None:
+        super().__init__(message)
+        self.iteration = iteration
+        self.result = result
+
+
+class StreamError(MostFWError):
+    """An online objective's iterator gave something unusable, or cannot be resumed."""
+
+
+class MissingDependencyError(MostFWError, ImportError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+
+class MostFWWarning(UserWarning):
+    """Something was repaired or ignored, and the user should know."""

@@ -1,0 +1,480 @@
+"""Smallest eigenpairs and leading singular pairs, for use inside compiled loops.
+
+Two methods stand behind both questions. A small operator is written out as a matrix and reduced
+to tridiagonal form, where bisection finds the one eigenvalue that is wanted. A larger one is only
+multiplied: a Krylov basis, completely reorthogonalised, with thick restarts.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
+
+from .errors import InvalidInputError, ShapeError
+
+# Microseconds for one eigenpair in a compiled loop on two CPU cores, float64, tolerance 1e-6: the
+# dense path / Krylov on random symmetric matrices / Krylov on low rank plus noise:
+#   n = 25: 21 / 107 / 54;  60: 96 / 156 / 75;  80: 150 / 180 / 75;  100: 235 / 240 / 80.
+# (jnp.linalg.eigh: 51 at 25, 280 at 64, 700 at 100.) The paths cross between 60 and 100; from about
+# 64 on LAPACK uses threads, which on a busy machine wait for each other (7,700 at n = 80).
+DENSE_BELOW = 64
+# 12 to 32 basis vectors need the same number of products within a tenth on random matrices; 16 is
+# the smallest that does not fall behind on hard ones, and it stops earlier on easy ones.
+STEPS = 16
+RESTARTS = 200
+# Norm of the random part of the starting direction beside a given start of norm 1. A good start
+# (the answer for a matrix 0.1% away, n = 200, tolerance 1e-4) needs 17 products with a share of
+# 0.03 or less, 26 with 0.1, 32 with 1, and 41 are needed without it. A start that is exactly a
+# wrong eigenvector costs one step with every share, so the share need not be large.
+RANDOM_SHARE = 0.03
+
+_SHIFTS = 15  # bisection tests 15 points at once, which gains 4 bits a pass
+
+
+def _dot(a: Array, b: Array) -> Array:
+    # float32 products would otherwise run in TF32 on GPUs, with three digits
+    return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
+
+
+def _norm(v: Array) -> Array:
+    return jnp.sqrt(jnp.sum(v * v))
+
+
+def _nonzero(scale: Array) -> Array:
+    """A divisor: the scale, or 1 where it is 0 (or so small that dividing by it overflows)."""
+    return jnp.where(scale < 4 * jnp.finfo(scale.dtype).tiny, 1, scale)
+
+
+def _unit(v: Array) -> Array:
+    """v / ||v||, whatever the scale of v; 0 stays 0."""
+    v = v / _nonzero(jnp.max(jnp.abs(v)))
+    return v / _nonzero(_norm(v))
+
+
+def _generic(n: int, dtype: Any) -> Array:
+    """A fixed vector that no structured matrix is likely to have as its orthogonal."""
+    return _unit(jnp.cos(jnp.arange(1, n + 1, dtype=dtype) ** 2))
+
+
+class SymmetricOperator(eqx.Module):
+    """A symmetric n x n matrix, known by its products with vectors.
+
+    >>> class Diagonal(SymmetricOperator):
+    ...     entries: jax.Array
+    ...     size = property(lambda self: self.entries.shape[0])
+    ...     dtype = property(lambda self: self.entries.dtype)
+    ...     def matvec(self, v):
+    ...         return self.entries * v
+    >>> pair = smallest_eigenpair(Diagonal(jnp.linspace(-1.0, 1.0, 200)), jax.random.key(0))
+    >>> print(round(float(pair.value), 4))
+    -1.0
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def dtype(self) -> Any: ...
+
+    @abstractmethod
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]: ...
+
+    def dense(self) -> Float[Array, "n n"]:
+        """The matrix itself, asked only of small operators; override where it is known."""
+        return jax.vmap(self.matvec)(jnp.eye(self.size, dtype=self.dtype))
+
+
+class DenseSymmetric(SymmetricOperator):
+    """A symmetric array as an operator; its symmetry is taken on trust."""
+
+    array: Float[Array, "n n"]
+
+    @property
+    def size(self) -> int:
+        return self.array.shape[0]
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
+        return _dot(self.array, v)
+
+    def dense(self) -> Float[Array, "n n"]:
+        return self.array
+
+
+class MatrixOperator(eqx.Module):
+    """A rectangular matrix A, known by its products A v and A' u."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    @abstractmethod
+    def dtype(self) -> Any: ...
+
+    @abstractmethod
+    def matvec(self, v: Float[Array, " columns"]) -> Float[Array, " rows"]: ...
+
+    @abstractmethod
+    def rmatvec(self, u: Float[Array, " rows"]) -> Float[Array, " columns"]: ...
+
+
+class DenseMatrix(MatrixOperator):
+    """An array as an operator."""
+
+    array: Float[Array, "rows columns"]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    def matvec(self, v: Float[Array, " columns"]) -> Float[Array, " rows"]:
+        return _dot(self.array, v)
+
+    def rmatvec(self, u: Float[Array, " rows"]) -> Float[Array, " columns"]:
+        return _dot(u, self.array)
+
+
+def _matrix(a: ArrayLike) -> Array:
+    array = jnp.asarray(a)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ShapeError(f"expected a matrix with rows and columns, got shape {array.shape}")
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise InvalidInputError(f"expected a real matrix, got {array.dtype}: take its real part")
+    # integers and the half precisions, for which there is no factorisation, go up
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+
+
+def as_symmetric(a: ArrayLike | SymmetricOperator) -> SymmetricOperator:
+    """An array becomes a `DenseSymmetric`; an operator stays itself.
+
+    >>> type(as_symmetric(jnp.eye(2))).__name__
+    'DenseSymmetric'
+    """
+    if isinstance(a, SymmetricOperator):
+        return a
+    array = _matrix(a)
+    if array.shape[0] != array.shape[1]:
+        raise ShapeError(f"a symmetric operator is square, got shape {array.shape}")
+    return DenseSymmetric(array)
+
+
+def as_matrix(a: ArrayLike | MatrixOperator) -> MatrixOperator:
+    """An array becomes a `DenseMatrix`; an operator stays itself.
+
+    >>> as_matrix([[1.0, 2.0]]).shape
+    (1, 2)
+    """
+    return a if isinstance(a, MatrixOperator) else DenseMatrix(_matrix(a))
+
+
+class Eigenpair(eqx.Module):
+    """A v = value v, but for `residual` = ||A v - value v||; v has norm 1.
+
+    `matvecs` counts the products that the Krylov path made; the dense path makes none.
+    `converged` says whether the residual is within the tolerance asked.
+    """
+
+    value: Float[Array, ""]
+    vector: Float[Array, " n"]
+    residual: Float[Array, ""]
+    matvecs: Int[Array, ""]
+    converged: Bool[Array, ""]
+
+
+def _within(residual: Array, tolerance: Array, norm: Array) -> Array:
+    """Small enough, where no tolerance asks for more than the arithmetic can give."""
+    return residual <= jnp.maximum(tolerance, 4 * jnp.finfo(residual.dtype).eps) * norm
+
+
+def _lower_bound(diagonal: Array, off: Array) -> Array:
+    """The smallest eigenvalue of a tridiagonal matrix, to rounding, from below (bisection)."""
+    dtype = diagonal.dtype
+    reach = jnp.abs(jnp.pad(off, (1, 0))) + jnp.abs(jnp.pad(off, (0, 1)))
+    low, high = jnp.min(diagonal - reach), jnp.min(diagonal)
+    fractions = jnp.arange(1, _SHIFTS + 1, dtype=dtype) / (_SHIFTS + 1)
+    # never 0, so that a pivot 0 makes the next one infinite (which is right), never NaN
+    squares = jnp.maximum(off * off, jnp.finfo(dtype).tiny)
+
+    def narrow(_: Any, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, width = bracket
+        shifts = low + width * fractions
+
+        def eliminate(carry: tuple[Array, Array], entry: tuple[Array, Array]) -> Any:
+            pivot, least = carry
+            pivot = entry[0] - shifts - entry[1] / pivot
+            return (pivot, jnp.minimum(least, pivot)), None
+
+        first = diagonal[0] - shifts
+        # unrolled, some tens of eliminations become one kernel
+        (_, least), _ = lax.scan(eliminate, (first, first), (diagonal[1:], squares), unroll=64)
+        # a shift is below every eigenvalue if and only if no pivot is negative
+        width = width / (_SHIFTS + 1)
+        return low + jnp.sum(least >= 0) * width, width
+
+    passes = math.ceil(jnp.finfo(dtype).nmant / math.log2(_SHIFTS + 1)) + 1
+    return lax.fori_loop(0, passes, narrow, (low, high - low))[0]
+
+
+@eqx.filter_jit
+def _smallest_dense(a: Array, tolerance: Array) -> Eigenpair:
+    n, dtype = a.shape[0], a.dtype
+    scale = _nonzero(jnp.max(jnp.abs(a)))
+    a = a / scale
+    if n > 1:
+        _, diagonal, off, _ = lax.linalg.tridiagonal(a, lower=True)
+    else:
+        diagonal, off = a[0], a[0, :0]
+    columns = diagonal**2 + jnp.pad(off, (1, 0)) ** 2 + jnp.pad(off, (0, 1)) ** 2
+    norm = jnp.sqrt(jnp.max(columns))  # within a factor sqrt(3) of the spectral norm
+    # Inverse iteration on the matrix itself, shifted to be positive definite just beyond rounding:
+    # whatever the cluster, the residual is at most the distance from the shift.
+    shift = _lower_bound(diagonal, off) - 8 * n * jnp.finfo(dtype).eps * _nonzero(norm)
+    factor = lax.linalg.cholesky(a - shift * jnp.eye(n, dtype=dtype), symmetrize_input=False)
+    v = _generic(n, dtype)[:, None]
+    for _ in range(3):
+        for transposed in (False, True):
+            v = lax.linalg.triangular_solve(
+                factor, v, left_side=True, lower=True, transpose_a=transposed
+            )
+        v = _unit(v)
+    v = v[:, 0]
+    product = _dot(a, v)
+    value = jnp.sum(product * v)
+    residual = _norm(product - value * v)
+    converged = _within(residual, jnp.maximum(tolerance, 8 * n * jnp.finfo(dtype).eps), norm)
+    return Eigenpair(value * scale, v, residual * scale, jnp.int32(0), converged)
+
+
+class _Search(NamedTuple):
+    """The Krylov path's state; numbers are in units of `scale`."""
+
+    basis: Array  # (steps + 1, n): orthonormal rows, the next direction, then zeros
+    projected: Array  # (steps, steps): lower triangle of V A V'
+    used: Array  # basis vectors that have been multiplied
+    coupling: Array  # norm of what the last product had outside the basis
+    norm: Array  # lower bound of the operator's norm: the largest ||A v|| or |Ritz value| seen
+    scale: Array  # the largest entry of the first product, so that squares cannot overflow
+    matvecs: Array
+    cycles: Array
+    value: Array
+    residual: Array
+
+
+@eqx.filter_jit
+def _smallest_krylov(
+    operator: SymmetricOperator, key: Array, start: Array | None, tolerance: Array, limits: Any
+) -> Eigenpair:
+    n, dtype, (steps, restarts) = operator.size, operator.dtype, limits
+    keep = max(1, steps // 3)
+    floor = 4 * jnp.finfo(dtype).eps
+    direction = _unit(jax.random.normal(key, (n,), dtype))
+    if start is not None:
+        direction = _unit(_unit(start) + RANDOM_SHARE * direction)
+
+    def extend(s: _Search) -> _Search:
+        product = operator.matvec(s.basis[s.used])
+        scale = jnp.where(s.matvecs == 0, _nonzero(jnp.max(jnp.abs(product))), s.scale)
+        rest, row = product / scale, jnp.zeros(steps + 1, dtype)
+        for _ in range(2):  # the second pass removes the rounding errors of the first
+            part = _dot(s.basis, rest)
+            rest, row = rest - _dot(part, s.basis), row + part
+        coupling = _norm(rest)
+        return s._replace(
+            basis=s.basis.at[s.used + 1].set(rest / _nonzero(coupling)),
+            projected=s.projected.at[s.used].set(row[:steps]),
+            used=s.used + 1,
+            coupling=coupling,
+            norm=jnp.maximum(s.norm, jnp.sqrt(jnp.sum(row * row) + coupling**2)),
+            scale=scale,
+            matvecs=s.matvecs + 1,
+        )
+
+    def cycle(s: _Search) -> _Search:
+        # A coupling of rounding size means that the basis spans an invariant space. It contains an
+        # eigenvector of the smallest eigenvalue, for the start had a random part: (A - value) u = 0
+        # gives |Ritz value - value| <= coupling / |<start, u>|. So there is nothing left to do.
+        s = lax.while_loop(
+            lambda s: (s.used < steps) & (s.coupling > floor * s.norm),
+            extend,
+            s._replace(coupling=jnp.full((), jnp.inf, dtype)),
+        )
+        filled = jnp.arange(steps) < s.used
+        beyond = 1 + steps * s.norm  # above every Ritz value, so unused vectors come last
+        entries = jnp.where(filled, jnp.diagonal(s.projected), beyond)
+        small = jnp.where(jnp.eye(steps, dtype=bool), entries, s.projected)
+        mixture, ritz = lax.linalg.eigh(small, symmetrize_input=False)
+        kept = _dot(mixture[:, :keep].T, s.basis[:steps])
+        empty = jnp.zeros((steps - keep, n), dtype)
+        return s._replace(
+            basis=jnp.concatenate([kept, s.basis[steps:], empty]),
+            projected=jnp.diag(jnp.where(jnp.arange(steps) < keep, ritz, 0)),
+            used=jnp.int32(keep),
+            norm=jnp.maximum(s.norm, jnp.max(jnp.where(filled, jnp.abs(ritz), 0))),
+            cycles=s.cycles + 1,
+            value=ritz[0],
+            residual=s.coupling * jnp.abs(mixture[s.used - 1, 0]),
+        )
+
+    zero, none = jnp.zeros((), dtype), jnp.int32(0)
+    basis = jnp.zeros((steps + 1, n), dtype).at[0].set(direction)
+    projected = jnp.zeros((steps, steps), dtype)
+    s = lax.while_loop(
+        lambda s: (s.cycles <= restarts) & ~_within(s.residual, tolerance, s.norm),
+        cycle,
+        _Search(
+            basis,
+            jnp.zeros((steps, steps), dtype),
+            none,
+            zero,
+            zero,
+            zero + 1,
+            none,
+            none,
+            zero,
+            zero + jnp.inf,
+        ),
+    )
+    # the formula for the residual does not know of the products' own rounding
+    residual = jnp.maximum(s.residual, jnp.finfo(dtype).eps * s.norm)
+    converged = _within(residual, tolerance, s.norm)
+    return Eigenpair(s.value * s.scale, _unit(s.basis[0]), residual * s.scale, s.matvecs, converged)
+
+
+def smallest_eigenpair(
+    operator: ArrayLike | SymmetricOperator,
+    key: Array,
+    *,
+    start: ArrayLike | None = None,
+    tolerance: ArrayLike = 1e-6,
+    steps: int | None = None,
+    restarts: int = RESTARTS,
+    dense_below: int = DENSE_BELOW,
+) -> Eigenpair:
+    """The smallest eigenvalue of a symmetric operator, and a vector of norm 1 that belongs to it.
+
+    `tolerance` bounds the residual, relative to the operator's norm (as far as it was seen), and
+    may be traced. `start` is a guess of the vector; any guess is harmless, for a random vector from
+    `key` is mixed in. The Krylov basis has at most `steps` vectors and restarts at most `restarts`
+    times; operators of size below `dense_below` are solved as matrices, without start and key.
+
+    >>> pair = smallest_eigenpair(jnp.diag(jnp.array([3.0, -1.0, 2.0])), jax.random.key(0))
+    >>> print(round(float(pair.value), 4), jnp.abs(pair.vector).round(4), bool(pair.converged))
+    -1.0 [0. 1. 0.] True
+    """
+    operator = as_symmetric(operator)
+    n = operator.size
+    steps = min(n, STEPS if steps is None else steps)
+    if steps < min(n, 2) or restarts < 0:
+        raise InvalidInputError(
+            f"steps = {steps}, restarts = {restarts}: give at least 2 steps and 0 restarts"
+        )
+    if start is not None:
+        start = jnp.asarray(start, operator.dtype)
+        if start.shape != (n,):
+            raise ShapeError(f"start has shape {start.shape}, the operator needs ({n},)")
+    limit = jnp.asarray(tolerance, operator.dtype)
+    if n < dense_below:
+        return _smallest_dense(operator.dense(), limit)
+    return _smallest_krylov(operator, key, start, limit, (steps, restarts))
+
+
+class SingularPair(eqx.Module):
+    """A right = value left and A' left = value right, but for `residual` in the second.
+
+    Both vectors have norm 1. `matvecs` counts products with A and with A'.
+    """
+
+    value: Float[Array, ""]
+    left: Float[Array, " rows"]
+    right: Float[Array, " columns"]
+    residual: Float[Array, ""]
+    matvecs: Int[Array, ""]
+    converged: Bool[Array, ""]
+
+
+class _NegativeGram(SymmetricOperator):
+    """-B'B / scale^2, where B is A or, where that is smaller, A'."""
+
+    matrix: MatrixOperator
+    scale: Array
+    flipped: bool = eqx.field(static=True)
+
+    @property
+    def size(self) -> int:
+        return min(self.matrix.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.matrix.dtype
+
+    def forward(self, v: Array) -> Array:
+        return (self.matrix.rmatvec(v) if self.flipped else self.matrix.matvec(v)) / self.scale
+
+    def matvec(self, v: Array) -> Array:
+        product = self.forward(v)
+        back = self.matrix.matvec(product) if self.flipped else self.matrix.rmatvec(product)
+        return -back / self.scale
+
+
+def leading_singular_pair(
+    matrix: ArrayLike | MatrixOperator,
+    key: Array,
+    *,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    tolerance: ArrayLike = 1e-6,
+    dense_below: int = DENSE_BELOW,
+    **options: int,
+) -> SingularPair:
+    """The largest singular value of a matrix with its two vectors.
+
+    `start` is a guess (left, right); the other parameters are those of `smallest_eigenpair`, where
+    `dense_below` is for arrays and their smaller side. The work is on A'A or AA', whichever is
+    smaller: squaring spoils small singular values, but the largest keeps all its digits, and the
+    symmetric form [[0, A], [A', 0]] needs twice the products, for its spectrum has two ends.
+
+    >>> pair = leading_singular_pair(jnp.array([[0.0, 3.0], [1.0, 0.0]]), jax.random.key(0))
+    >>> print(round(float(pair.value), 4), jnp.abs(pair.left).round(4))
+    3.0 [1. 0.]
+    """
+    matrix = as_matrix(matrix)
+    flipped, small = matrix.shape[0] < matrix.shape[1], min(matrix.shape)
+    dense = isinstance(matrix, DenseMatrix) and small < dense_below
+    # The scale keeps the squares from overflow. Entries that are not known cost one product.
+    if dense:
+        size = jnp.max(jnp.abs(matrix.array))
+    else:
+        probe = _NegativeGram(matrix, jnp.ones((), matrix.dtype), flipped)
+        size = jnp.max(jnp.abs(probe.forward(_generic(small, matrix.dtype))))
+    gram = _NegativeGram(matrix, _nonzero(size), flipped)
+    guess = None if start is None else start[0 if flipped else 1]
+    below = dense_below if dense else 0
+    pair = smallest_eigenpair(
+        gram, key, start=guess, tolerance=tolerance, dense_below=below, **options
+    )
+    image = gram.forward(pair.vector)
+    value = _norm(image)
+    other = jnp.where(value > 0, _unit(image), jnp.zeros_like(image).at[0].set(1))
+    left, right = (pair.vector, other) if flipped else (other, pair.vector)
+    # B'B v - value^2 v = value (B' image/value - value v)
+    residual = pair.residual / _nonzero(value)
+    matvecs = jnp.int32(0) if dense else 2 * pair.matvecs + 2
+    return SingularPair(
+        value * gram.scale, left, right, residual * gram.scale, matvecs, pair.converged
+    )

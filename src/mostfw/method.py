@@ -1,0 +1,145 @@
+"""A method is a composition: oracle x tracker x constraint handling x schedules x trimming."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from . import trees
+from .errors import InvalidInputError, UnsuitableMethodError
+from .oracles import FirstOrder, ZerothOrder
+from .problem import Problem
+from .schedules import Constant, Schedule
+from .smoothing import Penalty
+from .terms import Term, replaced
+from .trackers import Averaging, Tracker
+from .trimming import Trimming
+
+CONSTRAINT_KINDS = ("none", "whole", "sampled")
+
+
+class Method(eqx.Module):
+    """One row of the paper's Table 1, or one of your own.
+
+    `constraints` says which it can handle: "none", "whole" (problem P) or "sampled" (P+, tracked
+    with the objective). `rho=None` takes the radius that the zeroth-order oracle's analysis asks
+    for. `lmo_tolerance` is relative to the direction's norm.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.most_fw(mu_c=1.5))
+    most-fw
+      oracle       gradients
+      tracker      momentum, weight 1/k
+      constraints  whole: penalty, mu_k = 1.5/k^(1/2)
+      step         2/(k+1)
+      trimming     none
+    """
+
+    name: str = eqx.field(static=True)
+    tracker: Tracker
+    step_size: Schedule
+    smoothing: Penalty | None = None
+    oracle: FirstOrder | ZerothOrder = FirstOrder()
+    trimming: Trimming | None = None
+    constraints: str = eqx.field(static=True, default="none")
+    rho: Schedule | None = None
+    lmo_tolerance: Schedule = Constant(1e-6)
+
+    def __check_init__(self) -> None:
+        if self.constraints not in CONSTRAINT_KINDS:
+            raise InvalidInputError(
+                f"constraints is {self.constraints!r}: give one of {', '.join(CONSTRAINT_KINDS)}."
+            )
+        if self.constraints != "none" and self.smoothing is None:
+            raise InvalidInputError(f"method {self.name!r} handles constraints: give smoothing=.")
+
+    def __str__(self) -> str:
+        handling = self.constraints
+        if self.smoothing is not None:
+            handling = f"{handling}: {self.smoothing}"
+        rows = {
+            "oracle": self.oracle,
+            "tracker": self.tracker,
+            "constraints": handling,
+            "step": self.step_size,
+            "trimming": self.trimming or "none",
+        }
+        return "\n".join([self.name, *(f"  {key:<12} {value}" for key, value in rows.items())])
+
+    def bind(self, problem: Problem) -> Method:
+        """The method with what it takes from the problem, after checking that they fit."""
+        self._check(problem)
+        d = trees.dimension(problem.structure)
+        rho, tracker = self.rho, self.tracker
+        if isinstance(self.oracle, ZerothOrder):
+            rho = rho or self.oracle.radius(d, problem.domain.diameter)
+            if isinstance(tracker, Averaging) and tracker.weight is None:
+                tracker = Averaging(self.oracle.averaging_weight(d))
+        bound = replaced(self, rho=rho or Constant(0.0), tracker=tracker)
+        return jax.tree.map(
+            lambda leaf: np.asarray(leaf, problem.dtype) if _is_number(leaf) else leaf, bound
+        )
+
+    def terms(self, problem: Problem) -> tuple[Term, ...]:
+        """What the tracker tracks: the objective, and for P+ the sampled constraints."""
+        d = trees.dimension(problem.structure)
+        objective = self.oracle.term(problem.objective, d)
+        tracked = problem.sampled_constraints if self.constraints == "sampled" else ()
+        return (objective, *tracked)
+
+    def exact_constraints(self, problem: Problem) -> tuple[Term, ...]:
+        """The constraints whose direction is added exactly."""
+        if self.constraints == "sampled":
+            return tuple(c for c in problem.constraints if not c.sampled)
+        return problem.constraints
+
+    def _check(self, problem: Problem) -> None:
+        partly = [c.name for c in problem.constraints if c.sampled and not c.whole]
+        names = ", ".join(repr(c.name) for c in problem.constraints)
+        if self.constraints == "none" and problem.constraints:
+            raise self._unsuitable(
+                f"cannot handle constraints, and the problem has {names}",
+                "most-fw+ or h1-sfw" if partly else "most-fw, shcgm or hfw",
+            )
+        if self.constraints == "whole" and partly:
+            raise self._unsuitable(
+                f"needs whole constraints, but {', '.join(map(repr, partly))} is sampled",
+                "most-fw+ or h1-sfw (or leave the constraint's batch out)",
+            )
+        if self.constraints == "sampled" and not problem.sampled_constraints:
+            raise self._unsuitable(
+                "needs sampled constraints, and the problem has none",
+                "most-fw (or give a constraint a batch)",
+            )
+        self._check_objective(problem)
+
+    def _check_objective(self, problem: Problem) -> None:
+        objective = problem.objective
+        if self.tracker.needs_whole and not objective.finite:
+            raise self._unsuitable(
+                f"needs gradients of the whole objective, and {objective.label} has only samples",
+                "most-fw, shcgm or sfw",
+            )
+        for term in self.terms(problem):
+            if self.tracker.needs_sum and term.total is None:
+                raise self._unsuitable(
+                    f"draws batches of a finite sum, and {term.label} is not one", "most-fw or sfw"
+                )
+            if self.tracker.needs_table and not term.whole:
+                try:
+                    assert term.slots >= 1
+                except InvalidInputError:
+                    raise self._unsuitable(
+                        f"keeps a table of summands, and {term.label} has none",
+                        "most-fw, most-fw+ or sfw",
+                    ) from None
+
+    def _unsuitable(self, why: str, fits: str) -> UnsuitableMethodError:
+        return UnsuitableMethodError(f"method {self.name!r} {why}. What would fit: {fits}.")
+
+
+def _is_number(leaf: Any) -> bool:
+    return isinstance(leaf, float | np.ndarray | jax.Array)

@@ -1,0 +1,381 @@
+"""Table 1 as code: each method of the paper, and its relatives, is one short function.
+
+k = 1, 2, ...; the constants are the published ones and every one of them is a parameter of
+`Method`. `get("t-NAME", tau_0=...)` gives the trimmed form of any of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from .errors import InvalidInputError
+from .method import Method
+from .oracles import CGE, ZerothOrder
+from .registry import Registry
+from .schedules import Power
+from .smoothing import Penalty
+from .terms import replaced
+from .trackers import (
+    Averaging,
+    Exact,
+    HessianMomentum,
+    Momentum,
+    Snapshot,
+    Spider,
+    Table,
+    place_in_epoch,
+)
+from .trimming import Trimming
+
+METHODS: Registry[Callable[..., Method]] = Registry("method")
+
+
+def _named(name: str) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
+    return lambda function: METHODS.register(function, name)
+
+
+def _penalty(mu_c: float, shift: float, exponent: float) -> Penalty:
+    _positive("mu_c", mu_c)
+    return Penalty(Power(mu_c, shift=shift, exponent=exponent))
+
+
+def _positive(thing: str, value: float, zero: bool = False) -> None:
+    if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
+        least = "at least 0" if zero else "above 0"
+        raise InvalidInputError(f"{thing} is {value}: give a finite number {least}.")
+
+
+@_named("sfw")
+def sfw(step: float = 9.0, step_shift: float = 8.0) -> Method:
+    """SFW (Mokhtari, Hassani, Karbasi): averaging, no constraints. Public codes differ in steps.
+
+    >>> import mostfw as fw
+    >>> fw.methods.sfw().name
+    'sfw'
+    """
+    _positive("step", step)
+    return Method(
+        name="sfw",
+        tracker=Averaging(Power(4, shift=7, exponent=2 / 3, cap=1)),
+        step_size=Power(step, shift=step_shift, cap=1),
+    )
+
+
+@_named("1-sfw")
+def one_sfw(hessian: bool = False) -> Method:
+    """1-SFW (Zhang et al.): momentum; with `hessian`, by Hessian-vector products.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.one_sfw().step_size)
+    1/k
+    """
+    weight = Power(1, shift=-1, cap=1)
+    return Method(
+        name="1-sfw",
+        tracker=HessianMomentum(weight) if hessian else Momentum(weight),
+        step_size=Power(1),
+    )
+
+
+@_named("orgfw")
+def orgfw(exponent: float = 1.0) -> Method:
+    """ORGFW (Xie et al.): momentum with weight 1/(k+1)^exponent, the first one 1.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.orgfw().tracker)
+    momentum, weight 1 at k=1, then 1/(k+1)
+    """
+    return Method(
+        name="orgfw",
+        tracker=Momentum(FirstOne(Power(1, shift=1, exponent=exponent))),
+        step_size=Power(1, shift=1, cap=1),
+    )
+
+
+@_named("hfw")
+def hfw(mu_c: float = 1.0) -> Method:
+    """HFW = HCGM (Yurtsever et al. 2018): exact gradients, whole constraints.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.hfw(mu_c=2).smoothing)
+    penalty, mu_k = 2/(k+1)^(1/2)
+    """
+    return Method(
+        name="hfw",
+        tracker=Exact(),
+        smoothing=_penalty(mu_c, 1, 1 / 2),
+        constraints="whole",
+        step_size=Power(2, shift=1),
+    )
+
+
+@_named("shcgm")
+def shcgm(mu_c: float = 1.0) -> Method:
+    """SHCGM (Locatello et al.): averaging, whole constraints.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.shcgm().step_size)
+    min(1, 9/(k+8))
+    """
+    return Method(
+        name="shcgm",
+        tracker=Averaging(Power(4, shift=7, exponent=2 / 3, cap=1)),
+        smoothing=_penalty(mu_c, 8, 1 / 2),
+        constraints="whole",
+        step_size=Power(9, shift=8, cap=1),
+    )
+
+
+@_named("h1-sfw")
+def h1_sfw(mu_c: float = 1.0) -> Method:
+    """H1-SFW (Vladarean et al.): averaging of objective and sampled constraints.
+
+    >>> import mostfw as fw
+    >>> fw.methods.h1_sfw().constraints
+    'sampled'
+    """
+    return Method(
+        name="h1-sfw",
+        tracker=Averaging(Power(3, shift=5, exponent=2 / 3, cap=1)),
+        smoothing=_penalty(mu_c, 1, 1 / 6),
+        constraints="sampled",
+        step_size=Power(2, shift=1),
+    )
+
+
+@_named("h-spider-fw")
+def h_spider_fw(mu_c: float = 1.0) -> Method:
+    """H-SPIDER-FW (Vladarean et al.): spider over objective and sampled constraints.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.h_spider_fw().tracker)
+    spider, epochs 1, 2, 4, ...
+    """
+    return Method(
+        name="h-spider-fw",
+        tracker=Spider(),
+        smoothing=_penalty(mu_c, 1, 1 / 2),
+        constraints="sampled",
+        step_size=Power(2, shift=1),
+    )
+
+
+@_named("h-sag-cgm")
+def h_sag_cgm(mu_c: float = 1.0) -> Method:
+    """H-SAG-CGM (Dresdner et al. 2022): a table over objective and sampled constraints.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.h_sag_cgm().tracker)
+    table (SAG)
+    """
+    return Method(
+        name="h-sag-cgm",
+        tracker=Table(),
+        smoothing=_penalty(mu_c, 1, 1 / 2),
+        constraints="sampled",
+        step_size=Power(2, shift=1),
+    )
+
+
+@_named("most-fw")
+def most_fw(mu_c: float = 1.0) -> Method:
+    """MOST-FW (Algorithm 1): momentum, whole constraints.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.most_fw().tracker)
+    momentum, weight 1/k
+    """
+    return Method(
+        name="most-fw",
+        tracker=Momentum(Power(1)),
+        smoothing=_penalty(mu_c, 0, 1 / 2),
+        constraints="whole",
+        step_size=Power(2, shift=1),
+    )
+
+
+@_named("most-fw+")
+def most_fw_plus(mu_c: float = 1.0, b: float = 1 / 4) -> Method:
+    """MOST-FW+ (Algorithm 2): momentum of objective and sampled constraints; b as in Remark 3.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.most_fw_plus(b=1 / 6).smoothing)
+    penalty, mu_k = 1/(k+1)^(1/6)
+    """
+    _positive("the exponent b of mu_k", b)
+    return Method(
+        name="most-fw+",
+        tracker=Momentum(Power(1)),
+        smoothing=_penalty(mu_c, 1, b),
+        constraints="sampled",
+        step_size=Power(2, shift=1),
+    )
+
+
+@_named("zo-fw")
+def zo_fw(oracle: ZerothOrder = CGE()) -> Method:  # noqa: B008 (a frozen module)
+    """ZO-FW (Sahu et al.): the whole objective's gradient estimated from values.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.zo_fw().oracle)
+    values (CGE)
+    """
+    return Method(name="zo-fw", oracle=oracle, tracker=Exact(), step_size=Power(2, shift=1))
+
+
+@_named("zo-sfw")
+def zo_sfw(oracle: ZerothOrder = CGE()) -> Method:  # noqa: B008
+    """ZO-SFW (Sahu et al.): averaging of zeroth-order estimates, the weight by estimator.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.zo_sfw(fw.oracles.RDSA()).step_size)
+    min(1, 2/(k+8))
+    """
+    return Method(
+        name="zo-sfw",
+        oracle=oracle,
+        tracker=Averaging(None),  # pyright: ignore[reportArgumentType] (the estimator's, when bound)
+        step_size=Power(2, shift=8, cap=1),
+    )
+
+
+@_named("zo-most-fw")
+def zo_most_fw(mu_c: float = 1.0, oracle: ZerothOrder = CGE()) -> Method:  # noqa: B008
+    """ZO-MOST-FW: MOST-FW on values.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.zo_most_fw().oracle)
+    values (CGE)
+    """
+    return replaced(most_fw(mu_c), name="zo-most-fw", oracle=oracle)
+
+
+@_named("zo-most-fw+")
+def zo_most_fw_plus(
+    mu_c: float = 1.0,
+    b: float = 1 / 4,
+    oracle: ZerothOrder = CGE(),  # noqa: B008
+) -> Method:
+    """ZO-MOST-FW+: MOST-FW+ on values; the constraints' gradients stay explicit.
+
+    >>> import mostfw as fw
+    >>> fw.methods.zo_most_fw_plus().constraints
+    'sampled'
+    """
+    return replaced(most_fw_plus(mu_c, b), name="zo-most-fw+", oracle=oracle)
+
+
+@_named("spider-fw")
+def spider_fw() -> Method:
+    """SPIDER-FW (Yurtsever, Sra, Cevher): H-SPIDER-FW without constraints.
+
+    >>> import mostfw as fw
+    >>> fw.methods.spider_fw().constraints
+    'none'
+    """
+    return Method(name="spider-fw", tracker=Spider(), step_size=Power(2, shift=1))
+
+
+@_named("saga-fw")
+def saga_fw() -> Method:
+    """SAGA-FW (Reddi et al.): an unbiased table of gradients over a finite sum.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.saga_fw().tracker)
+    table (SAGA)
+    """
+    return Method(name="saga-fw", tracker=Table(unbiased=True), step_size=Power(2, shift=1))
+
+
+@_named("svrf")
+def svrf(growth: int = 96) -> Method:
+    """SVRF (Hazan and Luo): a snapshot gradient an epoch, steps 2/(j+1) within each.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.svrf().step_size)
+    2/(j+1), j the step in its epoch
+    """
+    return Method(name="svrf", tracker=Snapshot(growth=growth), step_size=EpochStep())
+
+
+class FirstOne(eqx.Module):
+    """1 at k = 1, then another schedule."""
+
+    rest: Power
+
+    def __call__(self, k: Any) -> jax.Array:
+        rest = self.rest(k)
+        return jax.numpy.where(jax.numpy.asarray(k) <= 1, jax.numpy.ones_like(rest), rest)
+
+    def __str__(self) -> str:
+        return f"1 at k=1, then {self.rest}"
+
+
+class EpochStep(eqx.Module):
+    """2/(j+1) with j counted from the start of SVRF's epoch."""
+
+    inner: Power = Power(2, shift=1)
+
+    def __call__(self, k: Any) -> jax.Array:
+        return self.inner(place_in_epoch(k))
+
+    def __str__(self) -> str:
+        return "2/(j+1), j the step in its epoch"
+
+
+def trimmed(method: Method, tau_0: float, relative: bool = False) -> Method:
+    """The T- form of a method: tau_k = tau_0/(k+1)^(1/2), or ^(1/4) with sampled constraints.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.trimmed(fw.methods.most_fw_plus(), tau_0=5).trimming)
+    skip while ||s_k - v|| < 5/(k+1)^(1/4)
+    """
+    _positive("tau_0", tau_0, zero=True)
+    exponent = 1 / 4 if method.constraints == "sampled" else 1 / 2
+    rule = Trimming(Power(tau_0, shift=1, exponent=exponent), relative)
+    return replaced(method, name=f"t-{method.name}", trimming=rule)
+
+
+def get(name: str, **parameters: Any) -> Method:
+    """A method by its registry name, lower case, `t-` before it for the trimmed form.
+
+    >>> import mostfw as fw
+    >>> fw.methods.get("t-most-fw+", mu_c=1.0, tau_0=5.0).name
+    't-most-fw+'
+    >>> fw.methods.get("most-few")
+    Traceback (most recent call last):
+    ...
+    mostfw.errors.UnknownNameError: unknown method 'most-few'. Did you mean 'most-fw'? Known: ...
+    """
+    name = name.lower()
+    trim = name.startswith("t-")
+    function = METHODS[name[2:] if trim else name]
+    allowed = set(inspect.signature(function).parameters)
+    own = ("tau_0", "relative") if trim else ()
+    trimming = {key: parameters.pop(key) for key in own if key in parameters}
+    unknown = set(parameters) - allowed
+    if unknown:
+        known = sorted(allowed.union(own)) or ["none"]
+        raise InvalidInputError(
+            f"method {name!r} has no parameter {sorted(unknown)[0]!r}: it takes {', '.join(known)}."
+        )
+    if trim and "tau_0" not in trimming:
+        raise InvalidInputError(f"method {name!r} needs tau_0, the threshold of trimming.")
+    method = function(**parameters)
+    return trimmed(method, **trimming) if trim else method
+
+
+def names() -> list[str]:
+    """All registry names, without the `t-` forms.
+
+    >>> import mostfw as fw
+    >>> fw.methods.names()[:3]
+    ['sfw', '1-sfw', 'orgfw']
+    """
+    return list(METHODS)

@@ -1,0 +1,131 @@
+"""Problem = objective + domain + constraints (+ what is known): refuses what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .constraints import Affine
+from .domains import Domain
+from .errors import InvalidInputError
+from .objectives import Objective
+from .trees import Point, Structure
+
+
+class Problem(eqx.Module):
+    """min over x in `domain` of `objective`, subject to every constraint.
+
+    Problem P has whole constraints; with sampled ones it is P+. Shapes and dtypes are checked
+    here. The dtype follows the data (float64 NumPy arrays make a float64 problem) unless given.
+    `optimum` is the known optimal value; `metrics` are named functions of x to record beside the
+    objective; `answer` turns a solution into what the user asked for (labels, a cut).
+
+    >>> import numpy as np, mostfw as fw
+    >>> problem = fw.Problem(
+    ...     objective=fw.objectives.Linear(np.diag([1.0, 2.0, 3.0])),
+    ...     domain=fw.domains.Spectrahedron(3, trace=1.0, equality=True),
+    ...     constraints=[fw.constraints.Affine(fw.maps.Entries([0], [0]), fw.sets.Point(0.5))],
+    ... )
+    >>> print(problem)
+    min Linear over Spectrahedron, subject to constraint: Entries x in Point(0.5)
+    """
+
+    objective: Objective
+    domain: Domain
+    constraints: tuple[Affine, ...]
+    optimum: float | None = eqx.field(static=True)
+    metrics: dict[str, Callable[[Point], jax.Array]] = eqx.field(static=True)
+    answer: Callable[[Any], Any] | None = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    dtype_name: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        objective: Objective,
+        domain: Domain,
+        constraints: Sequence[Affine] | Affine = (),
+        *,
+        optimum: float | None = None,
+        metrics: dict[str, Callable[[Point], jax.Array]] | None = None,
+        answer: Callable[[Any], Any] | None = None,
+        name: str = "problem",
+        dtype: Any = None,
+    ) -> None:
+        if not isinstance(objective, Objective):
+            raise InvalidInputError(
+                f"the objective is a {type(objective).__name__}: wrap a function in "
+                "mostfw.objectives.Smooth, Sampled or FiniteSum."
+            )
+        if not isinstance(domain, Domain):
+            raise InvalidInputError(
+                f"the domain is a {type(domain).__name__}: use one of mostfw.domains."
+            )
+        constraints = (constraints,) if isinstance(constraints, Affine) else tuple(constraints)
+        names = [constraint.name for constraint in constraints]
+        if len(set(names)) != len(names):
+            raise InvalidInputError(f"two constraints share a name: {names}. Give each its own.")
+        if optimum is not None and not np.isfinite(optimum):
+            raise InvalidInputError(f"the known optimum is {optimum}: leave it out if unknown.")
+        self.dtype_name = str(_dtype((objective, constraints), dtype))
+        with self.precision():
+            structure = domain.structure(self.dtype)
+            self.objective = objective.resolve(structure)  # pyright: ignore[reportAttributeAccessIssue]
+            self.constraints = tuple(c.resolve(structure) for c in constraints)
+        self.domain = domain
+        self.optimum = None if optimum is None else float(optimum)
+        self.metrics, self.answer, self.name = dict(metrics or {}), answer, name
+
+    def __str__(self) -> str:
+        head = f"min {type(self.objective).__name__} over {type(self.domain).__name__}"
+        rules = "; ".join(map(str, self.constraints))
+        return f"{head}, subject to {rules}" if rules else head
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self.dtype_name)
+
+    def precision(self) -> Any:
+        """The context in which this problem's numbers keep their precision; no global switch."""
+        return jax.enable_x64(self.dtype == np.float64 or jax.config.jax_enable_x64)
+
+    @property
+    def structure(self) -> Structure:
+        return self.domain.structure(self.dtype)
+
+    @property
+    def sampled_constraints(self) -> tuple[Affine, ...]:
+        return tuple(c for c in self.constraints if c.sampled)
+
+    def on_device(self) -> Problem:
+        """The same problem with its arrays on the device, floats in the problem's dtype."""
+        return jax.tree.map(lambda leaf: _to_device(leaf, self.dtype), self)
+
+
+def _to_device(leaf: Any, dtype: Any) -> Any:
+    if isinstance(leaf, float):
+        return jnp.asarray(leaf, dtype)
+    if isinstance(leaf, np.ndarray | jax.Array):
+        floating = jnp.issubdtype(leaf.dtype, jnp.floating)
+        return jnp.asarray(leaf, dtype if floating else None)
+    return leaf
+
+
+def _dtype(parts: Any, given: Any) -> np.dtype:
+    """float64 if asked for or if any float array is float64; else float32 if there is one."""
+    if given is not None:
+        dtype = np.dtype(given)
+        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise InvalidInputError(f"dtype is {dtype}: give float32 or float64.")
+        return dtype
+    arrays = [leaf for leaf in jax.tree.leaves(parts) if isinstance(leaf, np.ndarray | jax.Array)]
+    floats = [a.dtype for a in arrays if jnp.issubdtype(a.dtype, jnp.floating)]
+    if any(d == np.float64 for d in floats):
+        return np.dtype(np.float64)
+    if floats:
+        return np.dtype(np.float32)
+    return np.dtype(jnp.result_type(float))

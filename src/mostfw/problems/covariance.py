@@ -1,0 +1,92 @@
+"""Estimation of a sparse covariance matrix from a stream of Gaussian vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import domains, maps, objectives, sets
+from ..constraints import Affine
+from ..errors import InvalidInputError
+from ..problem import Problem
+
+
+def block_factor(n: int, blocks: int = 10, seed: int = 0) -> np.ndarray:
+    """psi_1, ..., psi_blocks as columns: uniform in [-1, 1] on disjoint random supports.
+
+    Their covariance W = sum psi_i psi_i' is block diagonal up to an order of the coordinates,
+    which is what makes it sparse.
+
+    >>> from mostfw.problems.covariance import block_factor
+    >>> factor = block_factor(20, blocks=4)
+    >>> factor.shape, bool((abs(factor) > 0).sum(axis=1).max() <= 1)
+    ((20, 4), True)
+    """
+    if not 1 <= blocks <= n:
+        raise InvalidInputError(f"blocks is {blocks}: give a number from 1 to n = {n}.")
+    rng = np.random.default_rng(seed)
+    factor = np.zeros((n, blocks))
+    for block, support in enumerate(np.array_split(rng.permutation(n), blocks)):
+        factor[support, block] = rng.uniform(-1, 1, support.size)
+    return factor
+
+
+def covariance(
+    n: int | None = None,
+    *,
+    factor: Any = None,
+    data: Any = None,
+    batch: float | int | None = 200,
+    trace: float | None = None,
+    l1_radius: float | None = None,
+    blocks: int = 10,
+    seed: int = 0,
+    dtype: Any = np.float64,
+) -> Problem:
+    """min E ||X - ww'||^2/2 over {X psd, tr X <= trace} subject to ||vec X||_1 <= l1_radius.
+
+    The vectors come from a generated block-sparse W (give `n`), from N(0, FF') (`factor`), or are
+    the rows of `data`. The bounds default to those of the truth (W, or the second moment), so that
+    it is feasible: trace = tr W and l1_radius = ||vec W||_1. Where the truth is known the metric
+    `relative_error` is ||X - W||^2/||W||^2.
+
+    >>> import mostfw as fw
+    >>> problem = fw.problems.covariance(30, batch=10)
+    >>> [constraint.name for constraint in problem.constraints]
+    ['l1']
+    """
+    if sum(source is not None for source in (n, factor, data)) != 1:
+        raise InvalidInputError("covariance needs exactly one of n, factor= and data=.")
+    if n is not None:
+        factor = block_factor(int(n), min(blocks, int(n)), seed)
+    if factor is not None:
+        factor = np.asarray(factor, dtype=dtype)
+        objective = objectives.Covariance(factor=factor, batch=batch)
+        truth = factor @ factor.T
+    else:
+        data = np.asarray(data, dtype=dtype)
+        objective = objectives.Covariance(data=data, batch=batch)
+        truth = data.T @ data / len(data)
+    trace = float(np.trace(truth)) if trace is None else float(trace)
+    l1_radius = float(np.abs(truth).sum()) if l1_radius is None else float(l1_radius)
+    scale = float(np.sum(truth**2))
+    feasible = np.trace(truth) <= trace * (1 + 1e-9) and np.abs(truth).sum() <= l1_radius * (
+        1 + 1e-9
+    )
+
+    def relative_error(x: jax.Array) -> jax.Array:
+        return jnp.sum((x - jnp.asarray(truth, x.dtype)) ** 2) / scale
+
+    return Problem(
+        objective,
+        domains.Spectrahedron(truth.shape[0], trace=trace),
+        [Affine(maps.Identity(is_symmetric=True), sets.L1Ball(l1_radius), name="l1")],
+        optimum=float(np.asarray(objective.whole_value(truth))) if feasible else None,
+        metrics={"relative_error": relative_error},
+        answer=np.asarray,
+        name=f"covariance n={truth.shape[0]}",
+        dtype=dtype,
+    )

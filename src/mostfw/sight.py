@@ -1,0 +1,157 @@
+"""What a tracker sees: the tracked terms from one point, under this iteration's sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from . import counting, trees
+from .oracles import Estimated, Probe
+from .terms import Numbers, Term, replaced
+from .trees import Point
+
+COUNTERS = ("gradients", "values", "constraints")
+_PIECE = 16  # a batch of any size is drawn in pieces of 1, 16, 256, ...: see `add_batch`
+
+
+class Estimate(eqx.Module):
+    """The tracked gradient y_k, with the oracle calls that were spent on it."""
+
+    y: Point
+    counts: dict[str, jax.Array]
+    size: jax.Array  # |f| as a zeroth-order oracle last saw it
+
+    @staticmethod
+    def zero(structure: Any) -> Estimate:
+        dtype = jax.tree.leaves(structure)[0].dtype
+        counts = {name: counting.zero() for name in COUNTERS}
+        return Estimate(trees.zeros(structure), counts, jnp.zeros((), dtype))
+
+    def scaled(self, c: Any) -> Estimate:
+        """c y."""
+        return replaced(self, y=trees.scaled(c, self.y))
+
+    def holding(self, y: Point) -> Estimate:
+        """Another y, the same counts."""
+        return replaced(self, y=y)
+
+    def _counted(self, term: Term, samples: Any, when: Any = True) -> Estimate:
+        amount = samples * term.calls
+        counts = dict(self.counts)
+        counts[term.counter] = counting.plus(counts[term.counter], amount, when)
+        return replaced(self, counts=counts)
+
+
+class Sight(eqx.Module):
+    """The terms seen from x. All of them share one sample, at whichever point they are seen."""
+
+    terms: tuple[Term, ...]
+    x: Point
+    numbers: Numbers
+    key: Any
+    draws: tuple[Any, ...]
+
+    @staticmethod
+    def open(terms: Sequence[Term], x: Point, numbers: Numbers, key: Any, feed: Any) -> Sight:
+        """Draws this iteration's sample; `feed` is the minibatch of an online objective."""
+        draws = []
+        for index, term in enumerate(terms):
+            own = jax.random.fold_in(key, index)
+            if term.online:
+                draws.append((feed, own) if isinstance(term, Estimated) else feed)
+            elif term.whole:
+                draws.append(None)
+            else:
+                draws.append(term.sample(own, term.batch))
+        return Sight(tuple(terms), x, numbers, key, tuple(draws))
+
+    def at(self, x: Point, numbers: Numbers | None = None) -> Sight:
+        """The same sample seen from another point."""
+        return replaced(self, x=x, numbers=self.numbers if numbers is None else numbers)
+
+    def add(self, estimate: Estimate, c: Any) -> Estimate:
+        """estimate + c times the sampled gradient here (whole terms: their gradient)."""
+        for term, xi in zip(self.terms, self.draws, strict=True):
+            if term.whole:
+                estimate = self._add_whole(term, estimate, c)
+            else:
+                estimate = self._add_sampled(term, estimate, c * term.scale(term.batch), xi)
+                estimate = estimate._counted(term, term.batch, _acts(c))
+        return estimate
+
+    def count(self, estimate: Estimate, when: Any = True) -> Estimate:
+        """The estimate as it is, with one more look at this sample counted."""
+        for term in self.terms:
+            size = (term.total or 1) if term.whole else term.batch
+            estimate = estimate._counted(term, size, when)
+        return estimate
+
+    def add_whole(self, estimate: Estimate, c: Any) -> Estimate:
+        """estimate + c times the gradient of the whole sum here."""
+        for term in self.terms:
+            estimate = self._add_whole(term, estimate, c)
+        return estimate
+
+    def add_batch(self, estimate: Estimate, c: Any, size: Any) -> Estimate:
+        """As `add`, with `size` samples (traced; at most all summands) instead of the batch.
+
+        Compiled shapes are fixed, so the batch is put together from pieces of 1, 16, 256, ...
+        samples, as many of each as the digits of `size` in base 16 say. A repeated call in one
+        iteration draws the same samples.
+        """
+        for index, term in enumerate(self.terms):
+            assert term.total is not None
+            limit = jnp.minimum(jnp.asarray(size, jnp.int32), min(term.total, 2**31 - 1))
+            key = jax.random.fold_in(self.key, len(self.terms) + index)
+            piece, left = 1, limit
+            while piece <= term.total:
+                last = piece * _PIECE > term.total
+                digit = left if last else left % _PIECE
+                estimate = self._add_pieces(term, estimate, c, key, piece, digit, limit)
+                left, piece = left // _PIECE, piece * _PIECE
+            estimate = estimate._counted(term, limit, _acts(c))
+        return estimate
+
+    def _add_pieces(
+        self, term: Term, estimate: Estimate, c: Any, key: Any, piece: int, count: Any, limit: Any
+    ) -> Estimate:
+        share = term.scale(piece) * piece / jnp.maximum(limit, 1)
+
+        def one(i: jax.Array, estimate: Estimate) -> Estimate:
+            xi = term.sample(jax.random.fold_in(jax.random.fold_in(key, piece), i), piece)
+            return self._add_sampled(term, estimate, c * share, xi)
+
+        return lax.fori_loop(0, count, one, estimate)
+
+    def _add_sampled(self, term: Term, estimate: Estimate, c: Any, xi: Any) -> Estimate:
+        numbers = replaced(self.numbers, size=estimate.size)
+        c = jnp.asarray(c * term.factor(numbers), estimate.size.dtype)
+        view = term.look(self.x, xi)
+        say = lambda: term.message(view, xi, numbers)  # noqa: E731
+        message = lax.cond(c != 0, say, lambda: _silence(say)) if term.costly else say()
+        size = estimate.size
+        if isinstance(message, Probe):
+            size = jnp.where(c != 0, message.size, size)
+        return replaced(estimate, y=term.spread(estimate.y, c, message, xi), size=size)
+
+    def _add_whole(self, term: Term, estimate: Estimate, c: Any) -> Estimate:
+        if isinstance(term, Estimated):
+            estimate = self._add_sampled(term, estimate, c, term.whole_sample(self.key))
+        else:
+            y = term.add_whole(estimate.y, c, self.x, self.numbers)
+            estimate = estimate.holding(y)
+        return estimate._counted(term, term.total or 1, _acts(c))
+
+
+def _acts(c: Any) -> Any:
+    """Whether a gradient with weight c is evaluated at all."""
+    return True if isinstance(c, int | float) else jnp.asarray(c) != 0
+
+
+def _silence(say: Any) -> Any:
+    return jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(say))

@@ -1,0 +1,361 @@
+"""The one host loop: compiled chunks between record points; budgets, stopping, callbacks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import methods as presets
+from .errors import InvalidInputError, NonFiniteError
+from .frank_wolfe import State, advance, current, direction, numbers_of, start
+from .method import Method
+from .objectives import Online
+from .problem import Problem
+from .progress import Bar
+from .result import Counts, History, Record, Result, Status
+from .sight import Estimate, Sight
+from .streams import Feeder
+from .trees import Point
+
+CHUNK_SECONDS = 1.0  # budgets, progress and interruption are looked at about this often
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerance:
+    """Stop when |relative gap| and every relative violation are this small.
+
+    The gap is against the known optimum of the problem.
+
+    >>> import mostfw as fw
+    >>> fw.Tolerance(gap=1e-2, violation=1e-3).violation
+    0.001
+    """
+
+    gap: float = math.inf
+    violation: float = math.inf
+
+    def reached(self, record: Record) -> bool:
+        gap = math.inf if record.relative_gap is None else abs(record.relative_gap)
+        worst = max(record.relative_violation.values(), default=0.0)
+        return (gap <= self.gap or math.isinf(self.gap)) and worst <= self.violation
+
+
+def solve(
+    problem: Problem,
+    method: Method | str | None = None,
+    *,
+    iterations: int = 10_000,
+    seconds: float | None = None,
+    seed: int | None = None,
+    stop: Tolerance | None = None,
+    record: int | Iterable[int] | None = None,
+    callback: Callable[[Record], bool | None] | None = None,
+    progress: bool | None = None,
+    warm_start: Result | None = None,
+) -> Result:
+    """Runs `method` on `problem` and returns the last point with its measures.
+
+    - `method`: a composition, a registry name, or None for MOST-FW (MOST-FW+ with sampled
+      constraints).
+    - `iterations`, `seconds`: budgets; of seconds only the steps count, not compiling or
+      evaluating. Reaching one is a status, not an error.
+    - `stop`: tolerances, looked at where records are made.
+    - `record`: iterations to evaluate at: None for geometric spacing, a number for every so many,
+      or the iterations themselves. The last one is always recorded.
+    - `callback(record)`: sees iteration, measures and counts; returning True stops the run.
+    - `progress`: a bar on standard error; None shows it on a terminal only.
+    - `warm_start`: continue an earlier result: its point, iteration count, tracker and seed.
+
+    The same seed gives the same bits on a CPU, whatever the record points.
+
+    >>> import numpy as np, mostfw as fw
+    >>> problem = fw.Problem(
+    ...     fw.objectives.Linear(np.diag([2.0, 1.0, 3.0])),
+    ...     fw.domains.Spectrahedron(3, trace=1.0, equality=True),
+    ...     optimum=1.0,
+    ... )
+    >>> result = fw.solve(problem, "sfw", iterations=50, seed=0)
+    >>> round(result.objective, 6), result.counts.lmo
+    (1.0, 50)
+    """
+    run = _Run(problem, _chosen(problem, method), seed, warm_start)
+    _check_budgets(problem, iterations, seconds, stop)
+    first = run.done
+    points = _record_points(record, first, first + iterations)
+    bar = Bar(first, first + iterations, progress)
+    with problem.precision(), bar:
+        return run.execute(points, seconds, stop, callback, bar)
+
+
+def _chosen(problem: Problem, method: Method | str | None) -> Method:
+    if not isinstance(problem, Problem):
+        raise InvalidInputError(
+            f"solve needs a mostfw.Problem, got a {type(problem).__name__}: build one from an "
+            "objective, a domain and constraints, or with mostfw.problems."
+        )
+    if method is None:
+        sampled = bool(problem.sampled_constraints)
+        return presets.most_fw_plus() if sampled else presets.most_fw()
+    return presets.get(method) if isinstance(method, str) else method
+
+
+def _check_budgets(
+    problem: Problem, iterations: int, seconds: float | None, stop: Tolerance | None
+) -> None:
+    if not (isinstance(iterations, int | np.integer) and iterations >= 1):
+        raise InvalidInputError(f"iterations is {iterations!r}: give a whole number, at least 1.")
+    if iterations >= 2**31 - 1:
+        raise InvalidInputError(f"iterations is {iterations}: at most 2^31 - 2 can be counted.")
+    if seconds is not None and not seconds > 0:
+        raise InvalidInputError(f"seconds is {seconds!r}: give a time budget above 0, or None.")
+    if stop is not None and math.isfinite(stop.gap) and problem.optimum is None:
+        raise InvalidInputError(
+            f"stop asks for a gap of {stop.gap:g}, but the problem's optimum is not known: give "
+            "Problem(optimum=...), or stop on violation only."
+        )
+
+
+def _record_points(record: int | Iterable[int] | None, first: int, last: int) -> list[int]:
+    """The iterations to evaluate at, in (first, last], the last one included."""
+    if record is None:
+        per_decade = 12
+        count = max(2, math.ceil(per_decade * math.log10(max(last, 10))) + 1)
+        points = np.unique(np.geomspace(1, last, count).round().astype(int)).tolist()
+    elif isinstance(record, int | np.integer):
+        if record < 1:
+            raise InvalidInputError(f"record is {record}: give a spacing of at least 1.")
+        points = list(range(first + record, last + 1, record))
+    else:
+        points = sorted({int(point) for point in record})
+    return [p for p in points if first < p < last] + [last]
+
+
+class _Run:
+    """One run in progress."""
+
+    def __init__(
+        self, problem: Problem, method: Method, seed: int | None, warm_start: Result | None
+    ) -> None:
+        self.problem, self.method = problem, method.bind(problem)
+        if seed is None:
+            seed = 0 if warm_start is None else warm_start.seed
+        if not (isinstance(seed, int | np.integer) and 0 <= seed < 2**32):
+            raise InvalidInputError(f"seed is {seed!r}: give a whole number from 0 to 2^32 - 1.")
+        self.seed = int(seed)
+        self.seconds, self.compile_seconds = 0.0, 0.0
+        self.history = History()
+        with problem.precision():
+            self.on_device = problem.on_device()
+            self.key = jax.random.PRNGKey(self.seed)
+            if warm_start is None:
+                self.state = start(self.on_device, self.method)
+            else:
+                self.state = _continued(warm_start, problem, self.method)
+                self.history.extend(warm_start.history)
+                self.seconds = warm_start.seconds
+        self.done = int(self.state.k)
+        self.feeder: Feeder | None = None
+        self.fed, self.feed_end, self.feed = self.done + 1, self.done, None
+        self.pace = 0.0  # seconds a step, as last measured
+
+    def execute(
+        self,
+        points: list[int],
+        seconds: float | None,
+        stop: Tolerance | None,
+        callback: Callable[[Record], bool | None] | None,
+        bar: Bar,
+    ) -> Result:
+        if isinstance(self.problem.objective, Online):
+            most = points[-1] - self.done
+            self.feeder = Feeder(self.problem.objective, self.done, most, self.problem.dtype)
+            self._refill()
+        self._compile()
+        limit = math.inf if seconds is None else self.seconds + seconds
+        for point in points:
+            status = self._until(point, limit, bar)
+            record = self._record()
+            bar.show(record)
+            if status is None and stop is not None and stop.reached(record):
+                status = Status.TOLERANCE
+            if callback is not None and callback(record) and status is None:
+                status = Status.CALLBACK
+            if status is not None:
+                return self._result(status)
+        return self._result(Status.ITERATIONS)
+
+    def _compile(self) -> None:
+        began = time.perf_counter()
+        self._advance(self.done)  # compiles, and makes no step
+        self._evaluate()
+        self.compile_seconds = time.perf_counter() - began
+
+    def _advance(self, until: int) -> None:
+        fixed = (
+            self.on_device,
+            self.method,
+            self.key,
+            jnp.asarray(until, jnp.int32),
+            self.feed,
+            jnp.asarray(self.fed, jnp.int32),
+        )
+        self.state = jax.block_until_ready(advance(fixed, self.state))
+        self.done = int(self.state.k)
+
+    def _until(self, point: int, limit: float, bar: Bar) -> Status | None:
+        """Steps to iteration `point`; the status if the run must end before or there."""
+        while self.done < point:
+            if self.seconds >= limit:
+                return Status.SECONDS
+            if self.feeder is not None and self.done >= self.feed_end and not self._refill():
+                return Status.STREAM_ENDED
+            began, before = time.perf_counter(), self.done
+            self._advance(self._chunk_end(point, limit))
+            spent = time.perf_counter() - began
+            self.seconds += spent
+            if int(self.state.failed):
+                self._fail()
+            self.pace = spent / max(1, self.done - before)
+            bar.step(self.done, self.seconds)
+        return None
+
+    def _chunk_end(self, point: int, limit: float) -> int:
+        """As far as about CHUNK_SECONDS, the time budget and the minibatches at hand allow."""
+        allowed = min(CHUNK_SECONDS, limit - self.seconds)
+        steps = max(1, int(allowed / self.pace)) if self.pace > 0 else 16
+        end = min(point, self.done + steps)
+        return end if self.feeder is None else min(end, self.feed_end)
+
+    def _refill(self) -> bool:
+        assert self.feeder is not None
+        stack, real = self.feeder.chunk()
+        if real == 0:
+            return False
+        self.feed = jax.tree.map(jnp.asarray, stack)
+        self.fed, self.feed_end = self.done + 1, self.done + real
+        return True
+
+    def _evaluate(self) -> tuple[Any, ...]:
+        x = _current(self.on_device, self.state)
+        seen = None
+        if isinstance(self.problem.objective, Online):
+            last = max(0, self.done - self.fed)
+            seen = jax.tree.map(lambda leaf: leaf[last], self.feed)
+        return x, _measures(self.on_device, x, seen)
+
+    def _record(self) -> Record:
+        _, (objective, violations, metrics) = self._evaluate()
+        structure = self.problem.structure
+        violation = {c.name: float(v) for c, v in self._pairs(violations)}
+        scale = {c.name: c.rhs_norm(structure) for c in self.problem.constraints}
+        value = float(objective)
+        if self.history and self.history[-1].iteration == self.done:
+            self.history.pop()
+        self.history.append(
+            Record(
+                iteration=self.done,
+                seconds=self.seconds,
+                objective=value,
+                relative_gap=_relative_gap(value, self.problem.optimum),
+                violation=violation,
+                relative_violation={name: v / scale[name] for name, v in violation.items()},
+                metrics={name: float(v) for name, v in metrics.items()},
+                counts=Counts.of(self.state),
+            )
+        )
+        return self.history[-1]
+
+    def _pairs(self, violations: Any) -> Any:
+        return zip(self.problem.constraints, violations, strict=True)
+
+    def _result(self, status: Status, x: Point | None = None) -> Result:
+        if x is None:
+            x = _current(self.on_device, self.state)
+        return Result(
+            problem=self.problem,
+            method=self.method,
+            status=status,
+            x=jax.tree.map(np.asarray, x),
+            history=self.history,
+            seconds=self.seconds,
+            compile_seconds=self.compile_seconds,
+            seed=self.seed,
+            state=self.state,
+        )
+
+    def _fail(self) -> None:
+        """The loop stopped at x_k because its direction is not finite: say which term broke."""
+        k = int(self.state.failed)
+        culprit = _culprit(self.on_device, self.method, self.state, self.key, self._minibatch(k))
+        result = self._result(Status.NON_FINITE, self.state.x) if self.history else None
+        raise NonFiniteError(
+            f"{culprit} is NaN or infinite at iteration {k}. Check its function and data there; "
+            "the last sound result is on this error as .result.",
+            iteration=k,
+            result=result,
+        )
+
+    def _minibatch(self, k: int) -> Any:
+        return jax.tree.map(lambda leaf: leaf[k - self.fed], self.feed)
+
+
+_current = eqx.filter_jit(current)
+
+
+@eqx.filter_jit
+def _measures(problem: Problem, x: Point, seen: Any) -> tuple[Any, list[Any], dict[str, Any]]:
+    objective = problem.objective.whole_value(x)
+    if objective is None:
+        objective = problem.objective.value(x, seen)
+    violations = [constraint.violation(x) for constraint in problem.constraints]
+    return objective, violations, {name: f(x) for name, f in problem.metrics.items()}
+
+
+def _relative_gap(value: float, optimum: float | None) -> float | None:
+    if optimum is None:
+        return None
+    return (value - optimum) / (abs(optimum) if optimum else 1.0)
+
+
+def _continued(result: Result, problem: Problem, method: Method) -> State:
+    """A copy of an earlier state (the loop gives its buffers away), checked to fit."""
+    fresh = jax.eval_shape(lambda: start(problem.on_device(), method))
+    shapes = lambda tree: jax.tree.map(lambda a: (a.shape, str(a.dtype)), tree)  # noqa: E731
+    if jax.tree.structure(fresh) != jax.tree.structure(result.state) or (
+        shapes(fresh) != shapes(result.state)
+    ):
+        raise InvalidInputError(
+            f"warm_start comes from method {result.method.name!r} on another kind of problem: its "
+            f"state does not fit method {method.name!r} here. Use the same method and shapes."
+        )
+    return jax.tree.map(jnp.array, result.state)
+
+
+def _culprit(problem: Problem, method: Method, state: State, key: Any, feed: Any) -> str:
+    """The name of the first term that is not finite at x_k under the sample of iteration k."""
+    k = state.k
+    sample_key, _ = jax.random.split(jax.random.fold_in(key, k))
+    numbers = numbers_of(method, k, state)
+    sight = Sight.open(method.terms(problem), state.x, numbers, sample_key, feed)
+    for index, term in enumerate(sight.terms):
+        alone = Sight((term,), sight.x, sight.numbers, sight.key, (sight.draws[index],))
+        if not _finite(alone.add(Estimate.zero(problem.structure), 1.0).y):
+            return term.label
+    for constraint in method.exact_constraints(problem):
+        zero = Estimate.zero(problem.structure).y
+        if not _finite(constraint.add_whole(zero, 1.0, state.x, numbers)):
+            return constraint.label
+    s = direction(problem, method, state.x, state.estimate.y, numbers)
+    return "the LMO of the domain" if _finite(s) else "the tracked gradient"
+
+
+def _finite(tree: Any) -> bool:
+    return all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(tree))

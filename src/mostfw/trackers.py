@@ -1,0 +1,358 @@
+"""Trackers: how samples become an estimate y_k of the gradient.
+
+Each iteration, a tracker first `depart`s from x_{k-1} and then `arrive`s at x_k, both under the
+same sample; between the two the point moves, so that it is never stored twice. It only adds
+multiples of gradients into the estimate (`sight.add`), which also counts them. A tracker of your
+own is one class with `arrive` (and `depart` if it needs the previous point).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from . import trees
+from .registry import Registry
+from .schedules import Power, Schedule
+from .sight import Estimate, Sight
+from .terms import Term
+
+TRACKERS: Registry = Registry("tracker")
+
+
+class Tracker(eqx.Module):
+    """The base: `start` gives the memory; `depart` and `arrive` renew estimate and memory."""
+
+    needs_whole: ClassVar[bool] = False  # asks for gradients of the whole sum
+    needs_sum: ClassVar[bool] = False  # draws batches of its own: every term must be a finite sum
+    needs_table: ClassVar[bool] = False  # stores a number a summand
+
+    def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
+        """The memory before the first iteration."""
+        return ()
+
+    def depart(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        """At x_{k-1}, with the numbers of iteration k - 1."""
+        return estimate, memory
+
+    def arrive(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        """At x_k."""
+        raise NotImplementedError(f"{type(self).__name__} must say how it arrives at x_k.")
+
+
+@TRACKERS.register
+class Exact(Tracker):
+    """y_k = the gradient of the whole sum at x_k.
+
+    >>> import mostfw as fw
+    >>> print(fw.trackers.Exact())
+    exact
+    """
+
+    needs_whole: ClassVar[bool] = True
+
+    def arrive(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        return here.add_whole(estimate.scaled(0.0), 1.0), memory
+
+    def __str__(self) -> str:
+        return "exact"
+
+    @staticmethod
+    def examples() -> list[Tracker]:
+        return [Exact()]
+
+
+@TRACKERS.register
+class Averaging(Tracker):
+    """y_k = (1 - g_k) y_{k-1} + g_k grad(x_k, xi_k).
+
+    >>> import mostfw as fw
+    >>> print(fw.trackers.Averaging(fw.schedules.Power(4, 7, 2 / 3, cap=1)))
+    averaging, weight min(1, 4/(k+7)^(2/3))
+    """
+
+    weight: Schedule
+
+    def arrive(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        gamma = self.weight(k)
+        return here.add(estimate.scaled(1 - gamma), gamma), memory
+
+    def __str__(self) -> str:
+        return f"averaging, weight {self.weight}"
+
+    @staticmethod
+    def examples() -> list[Tracker]:
+        return [Averaging(Power(4, 7, 2 / 3, cap=1))]
+
+
+@TRACKERS.register
+class Momentum(Tracker):
+    """y_k = (1 - g_k) (y_{k-1} - grad(x_{k-1}, xi_k)) + grad(x_k, xi_k), equation (estimator).
+
+    >>> import mostfw as fw
+    >>> print(fw.trackers.Momentum(fw.schedules.Power(1)))
+    momentum, weight 1/k
+    """
+
+    weight: Schedule
+
+    def depart(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        keep = 1 - self.weight(k)
+        return here.add(estimate.scaled(keep), -keep), memory
+
+    def arrive(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        return here.add(estimate, 1.0), memory
+
+    def __str__(self) -> str:
+        return f"momentum, weight {self.weight}"
+
+    @staticmethod
+    def examples() -> list[Tracker]:
+        return [Momentum(Power(1))]
+
+
+@TRACKERS.register
+class HessianMomentum(Tracker):
+    """Momentum whose correction is an unbiased Hessian-vector product at a random point between.
+
+    y_k = (1 - g_k) (y_{k-1} + H (x_k - x_{k-1})) + g_k grad(x_k, xi_k), with the Hessian H of
+    f(., xi_k) at x_{k-1} + a (x_k - x_{k-1}) and a uniform in [0, 1]: the form of 1-SFW that
+    stays unbiased when the law of the noise depends on x. It keeps x_{k-1} beside x_k.
+
+    >>> import mostfw as fw
+    >>> print(fw.trackers.HessianMomentum(fw.schedules.Power(1, shift=-1, cap=1)))
+    momentum by Hessian-vector products, weight min(1, 1/(k-1))
+    """
+
+    weight: Schedule
+
+    def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
+        return trees.zeros(structure)
+
+    def depart(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        return estimate, here.x
+
+    def arrive(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        gamma = self.weight(k)
+        step = trees.minus(here.x, memory)
+        place = jax.random.uniform(jax.random.fold_in(here.key, 2**20), (), estimate.size.dtype)
+        between = trees.plus(memory, place, step)
+
+        def gradient(x: Any) -> Any:
+            return here.at(x).add(estimate.scaled(0.0), 1.0).y
+
+        correction = lax.cond(
+            gamma < 1,
+            lambda: jax.jvp(gradient, (between,), (step,))[1],
+            lambda: trees.scaled(0.0, step),
+        )
+        kept = trees.scaled(1 - gamma, trees.plus(estimate.y, 1, correction))
+        counted = here.count(estimate, gamma < 1)  # the product's own look at the sample
+        return here.add(counted.holding(kept), gamma), here.x
+
+    def __str__(self) -> str:
+        return f"momentum by Hessian-vector products, weight {self.weight}"
+
+    @staticmethod
+    def examples() -> list[Tracker]:
+        return [HessianMomentum(Power(1, shift=-1, cap=1))]
+
+
+@TRACKERS.register
+class Spider(Tracker):
+    """Epochs of length K = 1, 2, 4, ...: a whole gradient, then SPIDER steps with batches of K.
+
+    y_k = y_{k-1} + grad(x_k, B_k) - grad(x_{k-1}, B_k) with |B_k| = min(n, K). It ignores `batch`.
+
+    >>> import mostfw as fw
+    >>> print(fw.trackers.Spider())
+    spider, epochs 1, 2, 4, ...
+    """
+
+    needs_whole: ClassVar[bool] = True
+    needs_sum: ClassVar[bool] = True
+
+    def _epoch(self, k: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Whether an epoch starts at k, and its length: the highest power of two in k."""
+        length = jnp.asarray(1, jnp.int32) << (31 - lax.clz(jnp.asarray(k, jnp.int32)))
+        return k == length, length
+
+    def depart(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        fresh, length = self._epoch(k)
+        estimate = estimate.scaled(jnp.where(fresh, 0.0, 1.0))
+        return here.add_batch(estimate, -1.0, jnp.where(fresh, 0, length)), memory
+
+    def arrive(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        fresh, length = self._epoch(k)
+        estimate = here.add_batch(estimate, 1.0, jnp.where(fresh, 0, length))
+        return when(fresh, lambda e: here.add_whole(e, 1.0), estimate), memory
+
+    def __str__(self) -> str:
+        return "spider, epochs 1, 2, 4, ..."
+
+    @staticmethod
+    def examples() -> list[Tracker]:
+        return [Spider()]
+
+
+@TRACKERS.register
+class Snapshot(Tracker):
+    """SVRF: y_k = grad(w) + grad(x_k, B_k) - grad(w, B_k), w the point where the epoch began.
+
+    Epoch t has 2^(t+3) - 2 steps; |B_k| = `growth` (j + 1), j the step in the epoch, at most n.
+
+    >>> import mostfw as fw
+    >>> print(fw.trackers.Snapshot())
+    snapshot, epochs 14, 30, 62, ...
+    """
+
+    needs_whole: ClassVar[bool] = True
+    needs_sum: ClassVar[bool] = True
+    growth: int = eqx.field(static=True, default=96)
+
+    def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
+        return trees.zeros(structure), trees.zeros(structure)
+
+    def arrive(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        place = place_in_epoch(k)
+        fresh = place == 1
+        estimate = estimate.scaled(0.0)
+
+        def renewed(carry: Any) -> Any:
+            estimate, _ = carry
+            there = here.add_whole(estimate, 1.0)
+            return there.scaled(0.0), (here.x, there.y)
+
+        estimate, (point, gradient) = when(fresh, renewed, (estimate, memory))
+        size = jnp.where(fresh, 0, self.growth * (place + 1))
+        estimate = here.add_batch(estimate.holding(gradient), 1.0, size)
+        return here.at(point).add_batch(estimate, -1.0, size), (point, gradient)
+
+    def __str__(self) -> str:
+        return "snapshot, epochs 14, 30, 62, ..."
+
+    @staticmethod
+    def examples() -> list[Tracker]:
+        return [Snapshot(growth=1)]
+
+
+_EPOCH_ENDS = np.cumsum([2 ** (t + 3) - 2 for t in range(1, 27)])  # of SVRF, up to 2^30
+
+
+def place_in_epoch(k: Any) -> jax.Array:
+    """The step j = 1, 2, ... of iteration k within SVRF's epochs of 14, 30, 62, ... steps.
+
+    >>> from mostfw.trackers import place_in_epoch
+    >>> [int(place_in_epoch(k)) for k in (1, 14, 15, 44, 45)]
+    [1, 14, 1, 30, 1]
+    """
+    starts = jnp.asarray(np.concatenate([[0], _EPOCH_ENDS]), jnp.int32)
+    epoch = jnp.searchsorted(starts, jnp.asarray(k, jnp.int32), side="left") - 1
+    return jnp.asarray(k, jnp.int32) - starts[epoch]
+
+
+@TRACKERS.register
+class Table(Tracker):
+    """The last message of every summand, summed up (SAG); `unbiased=True` corrects it as SAGA does.
+
+    For constraints and linear forms a message is one scalar, stored without 1/mu_k, so that the
+    direction is G'table/mu_k with today's mu_k.
+
+    >>> import mostfw as fw
+    >>> print(fw.trackers.Table())
+    table (SAG)
+    """
+
+    needs_table: ClassVar[bool] = True
+    unbiased: bool = eqx.field(static=True, default=False)
+
+    def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
+        memory = []
+        for term in terms:
+            total = trees.zeros(structure)
+            if term.whole:
+                memory.append((total, (), ()))
+                continue
+            message = jax.eval_shape(lambda term=term: self._one_message(term, structure))
+            table = jax.tree.map(lambda m: jnp.zeros((term.slots, *m.shape[1:]), m.dtype), message)  # noqa: B023
+            memory.append((total, table, jnp.zeros(term.slots, jnp.int32)))
+        return tuple(memory)
+
+    def _one_message(self, term: Term, structure: Any) -> Any:
+        xi = term.sample(jax.random.PRNGKey(0), 1)
+        return term.table_message(term.look(trees.zeros(structure), xi), xi, None)  # pyright: ignore[reportArgumentType]
+
+    def arrive(
+        self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
+    ) -> tuple[Estimate, Any]:
+        y = trees.scaled(0.0, estimate.y)
+        renewed = []
+        for term, xi, (total, table, owner) in zip(here.terms, here.draws, memory, strict=True):
+            factor = term.factor(here.numbers)
+            if term.whole:
+                y = term.add_whole(y, 1.0, here.x, here.numbers)
+                renewed.append((total, table, owner))
+                continue
+            slot = term.slot(xi)
+            new = term.table_message(term.look(here.x, xi), xi, here.numbers)
+            old = jax.tree.map(lambda t: t[slot], table)  # noqa: B023
+            # With replacement a summand may be drawn twice; only the draw that owns it counts.
+            turn = jnp.arange(slot.shape[0], dtype=jnp.int32)
+            owner = owner.at[slot].set(turn)
+            first = owner[slot] == turn
+            change = jax.tree.map(jnp.subtract, new, old)
+            once = jax.tree.map(lambda m: m * _beside(first, m), change)  # noqa: B023
+            if self.unbiased:
+                assert term.total is not None
+                y = trees.plus(y, factor, total)
+                y = term.table_spread(y, factor * term.total / slot.shape[0], change, xi)
+            total = term.table_spread(total, 1.0, once, xi)
+            if not self.unbiased:
+                y = trees.plus(y, factor, total)
+            table = jax.tree.map(lambda t, m: t.at[slot].set(m), table, new)  # noqa: B023
+            renewed.append((total, table, owner))
+        return here.count(estimate).holding(y), tuple(renewed)
+
+    def __str__(self) -> str:
+        return f"table ({'SAGA' if self.unbiased else 'SAG'})"
+
+    @staticmethod
+    def examples() -> list[Tracker]:
+        return [Table(), Table(unbiased=True)]
+
+
+def _beside(flags: jax.Array, message: jax.Array) -> jax.Array:
+    return flags.reshape(flags.shape + (1,) * (message.ndim - 1)).astype(message.dtype)
+
+
+def when(flag: jax.Array, function: Any, carry: Any) -> Any:
+    """function(carry) if flag, else carry: a loop of at most one turn, which works in place where
+    a pass-through `cond` would copy its operands."""
+    return lax.fori_loop(0, jnp.asarray(flag, jnp.int32), lambda _, c: function(c), carry)
