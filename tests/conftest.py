@@ -2,10 +2,12 @@
 
 import os
 
-os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import jax
 from hypothesis import HealthCheck, settings
+
+jax.config.update("jax_enable_x64", True)
 
 settings.register_profile(
     "mostfw",

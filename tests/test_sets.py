@@ -103,7 +103,8 @@ def excess(convex_set, s):
 
 
 def test_registry_holds_every_set_with_several_examples():
-    assert set(SETS) == {cls.__name__ for cls in ConvexSet.__subclasses__()}
+    here = [c for c in ConvexSet.__subclasses__() if c.__module__ == sets_module.__name__]
+    assert {cls.__name__ for cls in here} <= set(SETS)
     assert all(len(cls.examples()) >= 3 for _, cls in SETS.items())
 
 
@@ -145,7 +146,7 @@ def test_support(name, example, data):
 @separable_examples
 @given(data=st.data())
 def test_at_projects_gathered_entries(example, data):
-    convex_set, shape = example
+    shape = example[1]
     r = data.draw(points(shape))
     whole = methods(example)[0](r)
     at = compiled(index_of(example), "at")
@@ -179,10 +180,10 @@ def test_dtype_follows_the_array(name, example):
     as_arrays = jax.tree_util.tree_map(lambda p: np.asarray(p, np.float64), convex_set)
     for variant in (convex_set, as_arrays, jax.tree_util.tree_map(jnp.asarray, as_arrays)):
         for dtype in (jnp.float32, jnp.float64):
-            r = jnp.full(shape, 0.7, dtype)
-            assert variant.project(r).dtype == dtype
-            assert variant.support(r).dtype == dtype
-            assert variant.distance(r).dtype == dtype
+            r = jax.ShapeDtypeStruct(shape, dtype)
+            for method in ("project", "support", "distance"):
+                out = jax.eval_shape(lambda r, f=getattr(variant, method): f(r), r)
+                assert out.dtype == dtype, method
 
 
 @every_example
@@ -287,7 +288,7 @@ def test_extreme_scales(dtype):
 @given(
     values=hnp.arrays(np.float64, st.sampled_from([1, 2, 7, 30]), elements=st.floats(-5, 5)),
     total=st.floats(0, 20),
-    start=st.one_of(st.none(), st.floats(-1e6, 1e6), st.sampled_from([-np.inf, np.inf])),
+    start=st.one_of(st.floats(-5, 5), st.none(), st.sampled_from([-np.inf, -1e6, np.inf])),
 )
 def test_threshold_solves_its_equation_from_any_start(values, total, start):
     theta = float(simplex_threshold(values, total, start))
@@ -295,6 +296,11 @@ def test_threshold_solves_its_equation_from_any_start(values, total, start):
     assert largest - total - 1e-14 * (5 + total) <= theta <= largest
     gap = np.maximum(values - theta, 0).sum() - total
     assert abs(gap) <= 1e-15 * values.size * (10 + total)
+
+
+def test_threshold_comes_back_from_a_start_far_above_the_root():
+    values = np.append(1.0, np.zeros(1000))
+    assert float(simplex_threshold(values, 5.0, 0.999)) == pytest.approx(-4 / 1001, rel=1e-13)
 
 
 def test_threshold_takes_no_sort():

@@ -2,8 +2,10 @@
 
 from . import (
     constraints,
+    datasets,
     domains,
     graphs,
+    linalg,
     maps,
     methods,
     objectives,
@@ -12,6 +14,8 @@ from . import (
     schedules,
     sets,
     smoothing,
+    testing,
+    theory,
     trackers,
     trimming,
 )
@@ -54,8 +58,10 @@ __all__ = [
     "UnknownNameError",
     "UnsuitableMethodError",
     "constraints",
+    "datasets",
     "domains",
     "graphs",
+    "linalg",
     "maps",
     "methods",
     "objectives",
@@ -65,6 +71,8 @@ __all__ = [
     "sets",
     "smoothing",
     "solve",
+    "testing",
+    "theory",
     "trackers",
     "trimming",
 ]

@@ -41,6 +41,8 @@ class Affine(Term):
     batch: int = eqx.field(static=True)
     total: int | None = eqx.field(static=True)
     table_slots: int = eqx.field(static=True)
+    image: tuple[int, ...] = eqx.field(static=True)  # the shape of Gx
+    even: bool = eqx.field(static=True)  # the set treats (i, j) and (j, i) alike
 
     def __init__(
         self,
@@ -59,6 +61,8 @@ class Affine(Term):
             raise InvalidInputError(f"weight of constraint {name!r} is {weight}: give one above 0.")
         self.weight = float(weight)
         self.batch, self.total, self.table_slots = 0, None, 0  # known once x has a shape
+        self.image = ()
+        self.even = all(_even(leaf) for leaf in jax.tree.leaves(X))
 
     def __str__(self) -> str:
         drawn = "" if self.requested is None else f", sampled by {self.requested}"
@@ -71,7 +75,7 @@ class Affine(Term):
 
     @property
     def symmetric(self) -> bool:
-        return self.map.symmetric
+        return self.map.symmetric and self.even
 
     @property
     def label(self) -> str:
@@ -110,7 +114,9 @@ class Affine(Term):
                     "sampled: leave batch out."
                 )
         slots = linear_map.slots(structure) if linear_map.sampleable else 0
-        return replaced(self, map=linear_map, batch=batch, total=total, table_slots=slots)
+        return replaced(
+            self, map=linear_map, batch=batch, total=total, table_slots=slots, image=output.shape
+        )
 
     def sample(self, key: Any, size: int) -> Any:
         assert self.total is not None
@@ -119,17 +125,17 @@ class Affine(Term):
     def look(self, x: Point, xi: Any) -> Any:
         return self.map.entries(x, xi)
 
-    def factor(self, numbers: Numbers) -> Any:
+    def gain(self, numbers: Numbers) -> Any:
         return numbers.penalty * jnp.asarray(self.weight, numbers.penalty.dtype)
 
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
-        return view - self.set.at(xi).project(view)
+        return view - self.set.at(xi, self.image).project(view)
 
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
         return self.map.scatter(y, jnp.asarray(c, message.dtype) * message, xi)
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
-        c = c * self.factor(numbers)
+        c = c * self.gain(numbers)
 
         def one(y: Point, rows: jax.Array, back: Any) -> Point:
             return trees.plus(y, c, back(rows - self.set.project(rows)))
@@ -148,12 +154,11 @@ class Affine(Term):
     def multiplier(self, x: Point, numbers: Numbers) -> jax.Array:
         """The penalty's estimate of the dual variable, weight (Gx - Proj)/mu."""
         rows = self.map.forward(x)
-        return self.factor(numbers) * (rows - self.set.project(rows))
+        return self.gain(numbers) * (rows - self.set.project(rows))
 
-    def rhs_norm(self, structure: Structure) -> float:
+    def rhs_norm(self) -> float:
         """max(1, norm of the finite right-hand side): what relative violations divide by."""
-        output = jax.eval_shape(self.map.forward, structure)
-        return max(1.0, float(self.set.rhs_norm(output.shape)))
+        return max(1.0, float(self.set.rhs_norm(self.image)))
 
     def slot(self, xi: Any) -> jax.Array:
         return self.map.slot(xi)
@@ -161,6 +166,12 @@ class Affine(Term):
     @property
     def slots(self) -> int:
         return self.table_slots
+
+
+def _even(parameter: Any) -> bool:
+    shape = np.shape(parameter)
+    square = len(shape) == 2 and shape[0] == shape[1]
+    return len(shape) != 2 or (square and np.array_equal(parameter, np.transpose(parameter)))
 
 
 def _uniform(the_set: ConvexSet) -> bool:

@@ -34,7 +34,7 @@ class LinearMap(eqx.Module):
 
     @property
     def symmetric(self) -> bool:
-        """Whether the adjoint's matrices are symmetric."""
+        """Whether the adjoint's matrices are symmetric (for a symmetric u, if u is a matrix)."""
         return False
 
     @abc.abstractmethod

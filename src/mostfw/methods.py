@@ -240,7 +240,7 @@ def zo_sfw(oracle: ZerothOrder = CGE()) -> Method:  # noqa: B008
     return Method(
         name="zo-sfw",
         oracle=oracle,
-        tracker=Averaging(None),  # pyright: ignore[reportArgumentType] (the estimator's, when bound)
+        tracker=Averaging(None),
         step_size=Power(2, shift=8, cap=1),
     )
 

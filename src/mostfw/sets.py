@@ -170,9 +170,8 @@ def simplex_threshold(values: ArrayLike, total: ArrayLike, start: ArrayLike | No
 
     # two lower bounds of the root: as if all values were active, as if only the largest were
     lower = jnp.maximum(jnp.mean(shifted) - total / shifted.size, -total)
-    if start is not None:
+    if start is not None:  # by convexity a step from anywhere below the top ends below the root
         start = jnp.maximum(jnp.asarray(start, values.dtype) - top, lower)
-        # by convexity one step from anywhere with an active value ends at or below the root
         lower = jnp.where(start < 0, jnp.maximum(lower, newton(start)[2]), lower)
     first = newton(lower)  # the count below is a second lock, above the docstring's bound
     # rounding can carry a long step past the root, so what must improve is the error, not theta

@@ -130,7 +130,7 @@ class Sight(eqx.Module):
 
     def _add_sampled(self, term: Term, estimate: Estimate, c: Any, xi: Any) -> Estimate:
         numbers = replaced(self.numbers, size=estimate.size)
-        c = jnp.asarray(c * term.factor(numbers), estimate.size.dtype)
+        c = jnp.asarray(c * term.gain(numbers), estimate.size.dtype)
         view = term.look(self.x, xi)
         say = lambda: term.message(view, xi, numbers)  # noqa: E731
         message = lax.cond(c != 0, say, lambda: _silence(say)) if term.costly else say()

@@ -253,9 +253,8 @@ class _Run:
 
     def _record(self) -> Record:
         _, (objective, violations, metrics) = self._evaluate()
-        structure = self.problem.structure
         violation = {c.name: float(v) for c, v in self._pairs(violations)}
-        scale = {c.name: c.rhs_norm(structure) for c in self.problem.constraints}
+        scale = {c.name: c.rhs_norm() for c in self.problem.constraints}
         value = float(objective)
         if self.history and self.history[-1].iteration == self.done:
             self.history.pop()

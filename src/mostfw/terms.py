@@ -70,7 +70,7 @@ class Term(eqx.Module):
 
     @abc.abstractmethod
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
-        """What the sampled summands say at the point looked at, without `factor`."""
+        """What the sampled summands say at the point looked at, without `gain`."""
 
     @abc.abstractmethod
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
@@ -80,7 +80,7 @@ class Term(eqx.Module):
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         """y + c times the gradient of the whole sum at x."""
 
-    def factor(self, numbers: Numbers) -> Any:
+    def gain(self, numbers: Numbers) -> Any:
         """What multiplies every message at this iteration (1/mu_k for a penalty)."""
         return 1.0
 

@@ -75,23 +75,24 @@ class Exact(Tracker):
 
 @TRACKERS.register
 class Averaging(Tracker):
-    """y_k = (1 - g_k) y_{k-1} + g_k grad(x_k, xi_k).
+    """y_k = (1 - g_k) y_{k-1} + g_k grad(x_k, xi_k); weight None: the zeroth-order oracle's own.
 
     >>> import mostfw as fw
     >>> print(fw.trackers.Averaging(fw.schedules.Power(4, 7, 2 / 3, cap=1)))
     averaging, weight min(1, 4/(k+7)^(2/3))
     """
 
-    weight: Schedule
+    weight: Schedule | None
 
     def arrive(
         self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
     ) -> tuple[Estimate, Any]:
+        assert self.weight is not None, "Method.bind fills in the oracle's weight"
         gamma = self.weight(k)
         return here.add(estimate.scaled(1 - gamma), gamma), memory
 
     def __str__(self) -> str:
-        return f"averaging, weight {self.weight}"
+        return f"averaging, weight {self.weight or 'by estimator'}"
 
     @staticmethod
     def examples() -> list[Tracker]:
@@ -315,7 +316,7 @@ class Table(Tracker):
         y = trees.scaled(0.0, estimate.y)
         renewed = []
         for term, xi, (total, table, owner) in zip(here.terms, here.draws, memory, strict=True):
-            factor = term.factor(here.numbers)
+            factor = term.gain(here.numbers)
             if term.whole:
                 y = term.add_whole(y, 1.0, here.x, here.numbers)
                 renewed.append((total, table, owner))

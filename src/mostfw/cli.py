@@ -1,0 +1,369 @@
+"""The command line: `mostfw methods`, `mostfw run ...`, `mostfw compare`, `mostfw doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import __version__, datasets, methods, oracles, problems, theory
+from .errors import InvalidInputError, MostFWError
+from .method import Method
+from .problem import Problem
+from .result import Result
+from .solve import solve
+
+_ORACLES = {
+    "cge": oracles.CGE(),
+    "kwsa": oracles.KWSA(),
+    "rdsa": oracles.RDSA(),
+    "i-rdsa": oracles.IRDSA(),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; 0 for success, 1 for a failed check, 2 for bad input.
+
+    >>> from mostfw.cli import main
+    >>> main(["run", "sparsest-cut", "--method", "most-fwx", "--quiet"])
+    2
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except MostFWError as error:
+        print(f"mostfw: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mostfw", description="Stochastic Frank-Wolfe with very many affine constraints."
+    )
+    parser.add_argument("--version", action="version", version=f"mostfw {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    table = commands.add_parser("methods", help="the methods: parts, rates, oracle calls")
+    table.add_argument("name", nargs="?", help="show one method with all its parts")
+    table.set_defaults(command=_methods)
+
+    run = commands.add_parser("run", help="run one method on one problem")
+    kinds = run.add_subparsers(required=True, metavar="PROBLEM")
+    for name, build, fill in (
+        ("sparsest-cut", _sparsest_cut, _cut_options),
+        ("kmeans", _kmeans, _kmeans_options),
+        ("covariance", _covariance, _covariance_options),
+    ):
+        one = kinds.add_parser(name)
+        fill(one)
+        _run_options(one)
+        one.set_defaults(command=_run, build=build)
+
+    compare = commands.add_parser(
+        "compare", help="several methods on the sparsest cut of a graph, as a table"
+    )
+    compare.add_argument("--graph", help="edge list; default: the karate club, which ships along")
+    compare.add_argument("--iterations", type=int, default=20_000)
+    compare.add_argument("--seed", type=int, default=0)
+    compare.set_defaults(command=_compare)
+
+    doctor = commands.add_parser("doctor", help="devices, versions, a five-second self-check")
+    doctor.set_defaults(command=_doctor)
+    return parser
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--method", default="most-fw", help="a name from `mostfw methods`")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the method, e.g. mu_c=1.5, tau_0=5, oracle=i-rdsa; repeatable",
+    )
+    parser.add_argument("--batch", type=_batch, help="fraction (0.05, 1.0) or count (32)")
+    parser.add_argument("--iterations", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, help="a time budget")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--optimum", type=float, help="the known optimal value")
+    parser.add_argument("--record", type=int, help="evaluate every so many iterations")
+    parser.add_argument("--dtype", choices=("float32", "float64"), default="float64")
+    parser.add_argument("--device", choices=("cpu", "gpu"))
+    parser.add_argument("--json", metavar="FILE", help="write the run there ('-': to the output)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
+
+
+def _cut_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--graph", help="edge list; default: the karate club, which ships along")
+    parser.add_argument("--constraint-batch", type=_batch, help="sample the triangles (P+)")
+
+
+def _kmeans_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", required=True, help="points: .npy, .npz, .mat, .csv, .tsv")
+    parser.add_argument("--key", help="the array in an .npz or .mat file")
+    parser.add_argument("--transpose", action="store_true", help="one column a point")
+    parser.add_argument("--clusters", type=int, required=True)
+    parser.add_argument("--constraint-batch", type=_batch, help="sample the signs (P+)")
+    parser.add_argument("--sampling", choices=("entries", "block"), default="entries")
+    parser.add_argument("--sign-weight", type=float, default=1000.0)
+
+
+def _covariance_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n", type=int, help="dimension of a generated block-sparse covariance")
+    parser.add_argument("--data", help="rows of vectors instead: .npy, .npz, .mat, .csv, .tsv")
+    parser.add_argument("--key", help="the array in an .npz or .mat file")
+    parser.add_argument("--trace", type=float, help="trace bound; default: the truth's")
+    parser.add_argument("--l1-radius", type=float, help="bound on ||X||_1; default: the truth's")
+    parser.add_argument("--data-seed", type=int, default=0, help="of the generated covariance")
+
+
+def _batch(text: str) -> float | int:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _sparsest_cut(options: argparse.Namespace) -> Problem:
+    return problems.sparsest_cut(
+        options.graph or datasets.karate_club(),
+        batch=options.batch,
+        constraint_batch=options.constraint_batch,
+        optimum=options.optimum,
+        dtype=options.dtype,
+    )
+
+
+def _kmeans(options: argparse.Namespace) -> Problem:
+    return problems.kmeans(
+        datasets.read_points(options.data, options.key, options.transpose),
+        options.clusters,
+        batch=options.batch,
+        constraint_batch=options.constraint_batch,
+        sampling=options.sampling,
+        sign_weight=options.sign_weight,
+        optimum=options.optimum,
+        dtype=options.dtype,
+    )
+
+
+def _covariance(options: argparse.Namespace) -> Problem:
+    if (options.n is None) == (options.data is None):
+        raise InvalidInputError("run covariance needs either --n or --data.")
+    data = None if options.data is None else datasets.read_points(options.data, options.key)
+    return problems.covariance(
+        options.n,
+        data=data,
+        batch=200 if options.batch is None and data is None else options.batch,
+        trace=options.trace,
+        l1_radius=options.l1_radius,
+        seed=options.data_seed,
+        dtype=options.dtype,
+    )
+
+
+def parameters(pairs: Sequence[str]) -> dict[str, Any]:
+    """`["mu_c=1.5", "hessian=true"]` as a dictionary.
+
+    >>> from mostfw.cli import parameters
+    >>> parameters(["mu_c=1.5", "relative=true"])
+    {'mu_c': 1.5, 'relative': True}
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise InvalidInputError(f"--set {pair!r} is not of the form NAME=VALUE.")
+        found[name] = _value(name, text)
+    return found
+
+
+def _value(name: str, text: str) -> Any:
+    if name == "oracle":
+        if text.lower() not in _ORACLES:
+            raise InvalidInputError(f"oracle is {text!r}: give one of {', '.join(_ORACLES)}.")
+        return _ORACLES[text.lower()]
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return int(text) if name == "growth" else float(text)
+    except ValueError:
+        raise InvalidInputError(f"--set {name}={text}: {text!r} is not a number.") from None
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.device is not None:
+        jax.config.update("jax_platforms", "cuda" if options.device == "gpu" else "cpu")
+    given = parameters(options.set)
+    method = methods.get(options.method, **given)
+    result = solve(
+        options.build(options),
+        method,
+        iterations=options.iterations,
+        seconds=options.seconds,
+        seed=options.seed,
+        record=options.record,
+        progress=False if options.quiet else None,
+    )
+    if options.json:
+        _write(result, given, options.json)
+    if not options.quiet and options.json != "-":
+        print(summary(result))
+    return 0
+
+
+def _write(result: Result, given: dict[str, Any], target: str) -> None:
+    content = result.to_dict()
+    content["parameters"] = {
+        name: value if isinstance(value, int | float) else str(value)
+        for name, value in given.items()
+    }
+    text = json.dumps(_plain(content), indent=1, allow_nan=False)
+    if target == "-":
+        print(text)
+        return
+    try:
+        Path(target).write_text(text + "\n")
+    except OSError as error:
+        raise InvalidInputError(f"the result cannot be written to {target!r}: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN or infinity: they become null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def summary(result: Result) -> str:
+    """The end of a run in a few lines."""
+    last = result.last
+    lines = [f"{result.problem.name}: {result.method.name}, {result.iterations} iterations"]
+    gap = "" if last.relative_gap is None else f"  (relative gap {last.relative_gap:+.2e})"
+    lines.append(f"objective  {last.objective:.8g}{gap}")
+    for name, value in last.violation.items():
+        lines.append(f"violation  {name} {value:.2e}, relative {last.relative_violation[name]:.2e}")
+    lines += [f"{name:<10} {value:.6g}" for name, value in last.metrics.items()]
+    counts = last.counts
+    lines.append(
+        f"calls      {counts.lmo} LMO ({counts.lmo_skipped} skipped), {counts.gradients} gradients, "
+        f"{counts.values} values, {counts.constraints} constraint rows, {counts.matvecs} matvecs"
+    )
+    lines.append(
+        f"time       {result.seconds:.2f} s, compiling {result.compile_seconds:.2f} s; "
+        f"ended because {result.status}"
+    )
+    return "\n".join(lines)
+
+
+def _methods(options: argparse.Namespace) -> int:
+    if options.name is not None:
+        trim = {"tau_0": 1.0} if options.name.lower().startswith("t-") else {}
+        method = methods.get(options.name, **trim)
+        rate = theory.rate(method.name)
+        print(method)
+        print(f"  gap          {_power(rate.gap_exponent)}")
+        print(f"  violation    {_power(rate.violation_exponent)}")
+        print(f"  calls        {rate.oracle_calls} ({rate.oracle})")
+        print(f"  reference    {rate.reference}")
+        return 0
+    rows = [("method", "oracle", "tracker", "constraints", "step", "gap", "violation", "calls")]
+    rows += [method_row(methods.get(name)) for name in methods.names()]
+    print(aligned(rows))
+    print(
+        "\nt- before any name is its trimmed form (needs tau_0). `mostfw methods NAME` shows one."
+    )
+    return 0
+
+
+def method_row(method: Method) -> tuple[str, ...]:
+    """One row of the table of methods."""
+    rate = theory.rate(method.name)
+    handling = method.constraints
+    if method.smoothing is not None:
+        handling = f"{handling}, mu = {method.smoothing.mu}"
+    return (
+        method.name,
+        str(method.oracle),
+        str(method.tracker),
+        handling,
+        str(method.step_size),
+        _power(rate.gap_exponent),
+        _power(rate.violation_exponent),
+        rate.oracle_calls,
+    )
+
+
+def _power(exponent: Any) -> str:
+    return "-" if exponent is None else f"k^({exponent})"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of equal width, a rule under the head."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join([lines[0].rstrip(), "-" * len(lines[0]), *(s.rstrip() for s in lines[1:])])
+
+
+def _compare(options: argparse.Namespace) -> int:
+    graph = options.graph or datasets.karate_club()
+    chosen = [
+        ("hfw", 1.0, None),
+        ("shcgm", 1.0, None),
+        ("most-fw", 1.5, None),
+        ("most-fw+", 1.0, 0.05),
+    ]
+    rows = [
+        ("method", "mu_c", "objective", "feasibility", "best cut", "gradients", "LMO", "us/step")
+    ]
+    name = ""
+    for method, mu_c, sampled in chosen:
+        problem = problems.sparsest_cut(graph, batch=0.05, constraint_batch=sampled)
+        name = problem.name
+        result = solve(
+            problem,
+            methods.get(method, mu_c=mu_c),
+            iterations=options.iterations,
+            seed=options.seed,
+        )
+        cut = result.answer
+        rows.append(
+            (
+                method,
+                f"{mu_c:g}",
+                f"{result.objective:.4f}",
+                f"{result.last.metrics['feasibility']:.4f}",
+                f"{cut.value:.5f} ({len(cut.side)} nodes)",
+                str(result.counts.gradients),
+                str(result.counts.lmo),
+                f"{1e6 * result.seconds / result.iterations:.0f}",
+            )
+        )
+    print(f"{name}: {options.iterations} iterations, 5% of the objective's entries a step,")
+    print("whole constraints but for most-fw+ (5% of the triangles a step), seed", options.seed)
+    print(aligned(rows))
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from .doctor import examine
+
+    return 0 if examine() else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
