@@ -102,19 +102,28 @@ class Sight(eqx.Module):
 
         Compiled shapes are fixed, so the batch is put together from pieces of 1, 16, 256, ...
         samples, as many of each as the digits of `size` in base 16 say. A repeated call in one
-        iteration draws the same samples.
+        iteration draws the same samples. All summands are each of them once, not that many draws:
+        the noise of these would add up over a long epoch.
         """
         for index, term in enumerate(self.terms):
             assert term.total is not None
             limit = jnp.minimum(jnp.asarray(size, jnp.int32), min(term.total, 2**31 - 1))
+            every = limit == term.total
+            drawn = jnp.where(every, 0, limit)
             key = jax.random.fold_in(self.key, len(self.terms) + index)
-            piece, left = 1, limit
+            piece, left = 1, drawn
             while piece <= term.total:
                 last = piece * _PIECE > term.total
                 digit = left if last else left % _PIECE
-                estimate = self._add_pieces(term, estimate, c, key, piece, digit, limit)
+                estimate = self._add_pieces(term, estimate, c, key, piece, digit, drawn)
                 left, piece = left // _PIECE, piece * _PIECE
-            estimate = estimate._counted(term, limit, _acts(c))
+            estimate = estimate._counted(term, drawn, _acts(c))
+            estimate = lax.fori_loop(
+                0,
+                jnp.asarray(every, jnp.int32),
+                lambda _, carry, term=term: self._add_whole(term, carry, c),
+                estimate,
+            )
         return estimate
 
     def _add_pieces(

@@ -1,0 +1,54 @@
+"""Small problems that several test files use."""
+
+import jax.numpy as jnp
+import numpy as np
+
+import mostfw as fw
+
+
+def ring_with_chords(nodes=8, seed=0):
+    rng = np.random.default_rng(seed)
+    ring = [(i, (i + 1) % nodes) for i in range(nodes)]
+    chords = [tuple(sorted(rng.choice(nodes, 2, replace=False))) for _ in range(nodes)]
+    return fw.graphs.as_graph([(u, v) for u, v in ring + chords if u != v], f"ring-{nodes}")
+
+
+def cut_problem(batch=None, constraint_batch=None, seed=0):
+    return fw.problems.sparsest_cut(
+        ring_with_chords(seed=seed), batch=batch, constraint_batch=constraint_batch
+    )
+
+
+def clustering_problem(batch=None, constraint_batch=None, seed=0):
+    points = np.random.default_rng(seed).standard_normal((8, 2))
+    points[:4] += 4
+    return fw.problems.kmeans(
+        points, 2, batch=batch, constraint_batch=constraint_batch, sign_weight=10.0
+    )
+
+
+def covariance_problem(batch=None, seed=0):
+    rng = np.random.default_rng(seed)
+    return fw.problems.covariance(data=rng.standard_normal((30, 6)), batch=batch)
+
+
+def _logistic(x, row):
+    return jnp.logaddexp(0.0, -row["label"] * jnp.dot(row["feature"], x))
+
+
+def logistic_problem(batch=None, seed=0, rows=40, dimension=5):
+    """Not quadratic, and its noise depends on x."""
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((rows, dimension))
+    labels = np.sign(features @ rng.standard_normal(dimension) + 0.5 * rng.standard_normal(rows))
+    data = {"feature": features, "label": labels}
+    return fw.Problem(
+        fw.objectives.FiniteSum(_logistic, data, batch=batch), fw.domains.L1Ball(dimension, 3.0)
+    )
+
+
+WITH_CONSTRAINTS = {
+    "cut": cut_problem,
+    "clustering": clustering_problem,
+    "covariance": covariance_problem,
+}
