@@ -36,6 +36,8 @@ def worst_of(problem, method, iterations, seeds=SEEDS):
         gap = max(gap, abs(result.objective - problem.optimum))
         violations = {name: max(v, result.violation[name]) for name, v in violations.items()}
         assert problem.domain.contains(result.x)
+        if method.trimming is not None:  # or there would be nothing to compare
+            assert result.counts.lmo_skipped > 0.1 * iterations
         if not problem.constraints:  # no point of the domain is better than its best
             assert result.objective >= problem.optimum - 1e-7
     return gap, violations
@@ -82,9 +84,11 @@ def matrix_problem(sampled):
     x = cp.Variable((N, N), PSD=True)
     flat, entries = cp.vec(x, order="C"), x[given["entries"]]
     rules = [cp.trace(x) <= TRACE, entries >= lower, entries <= upper]
-    rules += [given["signs"] @ flat >= 0] if sampled else [
-        given["equality"][0] @ flat == given["equality"][1]
-    ]
+    rules += (
+        [given["signs"] @ flat >= 0]
+        if sampled
+        else [given["equality"][0] @ flat == given["equality"][1]]
+    )
     residual = given["data"]["look"].reshape(LOOKS, -1) @ flat - given["data"]["seen"]
     box = fw.constraints.Affine(
         fw.maps.Entries(*given["entries"], symmetric=True), fw.sets.Box(lower, upper), name="box"
@@ -102,20 +106,24 @@ def matrix_problem(sampled):
     )
 
 
+# The gap of a penalty method falls as k^(-1/2) with whole constraints and with tables, as k^(-1/4)
+# (most-fw+) or k^(-1/6) (h1-sfw) with sampled ones; mu_c trades it against the violation. Hence
+# the loose numbers of the latter, whose smoothing mu_k is still 0.08 to 0.2 mu_c at the end.
+# name: parameters, |gap| (the optimum is about 0.55), violation of the box, and of the other one.
 WHOLE = {
-    "hfw": ({"mu_c": 3.0}, 3e-3, 0.015, 5e-3),
-    "shcgm": ({"mu_c": 10.0}, 3e-2, 0.015, 5e-3),
-    "most-fw": ({"mu_c": 3.0}, 3e-3, 0.015, 5e-3),
-    "t-most-fw": ({"mu_c": 3.0, "tau_0": 1.0}, 3e-3, 0.015, 5e-3),
-    "zo-most-fw": ({"mu_c": 3.0}, 3e-3, 0.015, 5e-3),
+    "hfw": ({"mu_c": 1.0}, 1.2e-2, 1.2e-2, 2e-3),
+    "shcgm": ({"mu_c": 5.0}, 2.5e-2, 6e-2, 8e-3),
+    "most-fw": ({"mu_c": 1.0}, 1.2e-2, 1.2e-2, 2e-3),
+    "t-most-fw": ({"mu_c": 1.0, "tau_0": 20.0}, 1.2e-2, 1.2e-2, 2e-3),
+    "zo-most-fw": ({"mu_c": 1.0}, 1.2e-2, 1.2e-2, 2e-3),
 }
 SAMPLED = {
-    "h1-sfw": ({"mu_c": 0.3}, 4e-2, 0.08, 0.015),
-    "h-spider-fw": ({"mu_c": 1.0}, 5e-3, 0.012, 3e-3),
-    "h-sag-cgm": ({"mu_c": 3.0}, 2.5e-2, 0.03, 5e-3),
-    "most-fw+": ({"mu_c": 1.0}, 4e-2, 0.1, 0.05),
-    "t-most-fw+": ({"mu_c": 1.0, "tau_0": 1.0}, 4e-2, 0.1, 0.05),
-    "zo-most-fw+": ({"mu_c": 1.0}, 4e-2, 0.1, 0.05),
+    "h1-sfw": ({"mu_c": 0.1}, 8e-3, 4e-2, 1e-2),
+    "h-spider-fw": ({"mu_c": 1.0}, 2e-2, 1.2e-2, 2.5e-3),
+    "h-sag-cgm": ({"mu_c": 3.0}, 3e-2, 3.5e-2, 6e-3),
+    "most-fw+": ({"mu_c": 1.0}, 6e-2, 0.15, 0.15),
+    "t-most-fw+": ({"mu_c": 1.0, "tau_0": 0.5}, 6e-2, 0.15, 0.15),
+    "zo-most-fw+": ({"mu_c": 1.0}, 6e-2, 0.15, 0.15),
 }
 
 
@@ -123,7 +131,6 @@ SAMPLED = {
 def test_whole_constraints(name):
     parameters, gap, box, equality = WHOLE[name]
     found = worst_of(matrix_problem(sampled=False), fw.methods.get(name, **parameters), 20_000)
-    print(name, found)
     assert found[0] <= gap
     assert found[1]["box"] <= box
     assert found[1]["equality"] <= equality
@@ -133,7 +140,6 @@ def test_whole_constraints(name):
 def test_sampled_constraints(name):
     parameters, gap, box, signs = SAMPLED[name]
     found = worst_of(matrix_problem(sampled=True), fw.methods.get(name, **parameters), 20_000)
-    print(name, found)
     assert found[0] <= gap
     assert found[1]["box"] <= box
     assert found[1]["signs"] <= signs
@@ -165,10 +171,10 @@ FREE = {
     "1-sfw": ("1-sfw", {}, 5e-4),
     "1-sfw, Hessian": ("1-sfw", {"hessian": True}, 5e-4),
     "orgfw": ("orgfw", {}, 5e-4),
-    "spider-fw": ("spider-fw", {}, 1e-5),
+    "spider-fw": ("spider-fw", {}, 1e-6),
     "saga-fw": ("saga-fw", {}, 1e-5),
-    "svrf": ("svrf", {"growth": 2}, 1e-5),
-    "zo-fw": ("zo-fw", {}, 1e-6),
+    "svrf": ("svrf", {"growth": 2}, 1e-6),
+    "zo-fw": ("zo-fw", {}, 2e-7),
     "zo-sfw": ("zo-sfw", {}, 3e-3),
 }
 
@@ -177,7 +183,6 @@ FREE = {
 def test_without_constraints(label):
     name, parameters, gap = FREE[label]
     found, _ = worst_of(classification(), fw.methods.get(name, **parameters), 4064)
-    print(label, found)
     assert found <= gap
 
 
@@ -190,7 +195,7 @@ def entry_misfit(x, one):
     return (x[one["row"], one["column"]] - one["value"]) ** 2 / 2
 
 
-@pytest.mark.parametrize(("name", "gap", "box"), [("hfw", 1e-3, 3e-3), ("most-fw", 1e-3, 3e-3)])
+@pytest.mark.parametrize(("name", "gap", "box"), [("hfw", 1.2e-3, 9e-3), ("most-fw", 8e-3, 1e-2)])
 def test_matrix_completion_in_a_nuclear_ball(name, gap, box):
     rng = np.random.default_rng(2)
     truth = np.outer(rng.uniform(1, 2, 5), rng.uniform(1, 2, 4))
@@ -208,8 +213,7 @@ def test_matrix_completion_in_a_nuclear_ball(name, gap, box):
             [cp.normNuc(x) <= 8.0, x >= 0.5, x <= 2.0],
         ),
     )
-    found = worst_of(problem, fw.methods.get(name, mu_c=1.0), 10_000)
-    print(name, problem.optimum, found)
+    found = worst_of(problem, fw.methods.get(name, mu_c=10.0), 10_000)
     assert found[0] <= gap
     assert found[1]["range"] <= box
 
@@ -233,10 +237,9 @@ def test_a_product_of_domains_with_a_coupling_constraint():
         ),
         dtype=np.float64,
     )
-    found = worst_of(problem, fw.methods.hfw(mu_c=1.0), 20_000, seeds=[0])
-    print(problem.optimum, found)
+    found = worst_of(problem, fw.methods.hfw(mu_c=3.0), 20_000, seeds=[0])
     assert found[0] <= 1e-3
-    assert found[1]["coupling"] <= 3e-3
+    assert found[1]["coupling"] <= 5e-3
 
 
 def test_several_blocks_under_one_trace_bound():
@@ -266,10 +269,10 @@ def test_several_blocks_under_one_trace_bound():
             ],
         ),
     )
-    found = worst_of(problem, fw.methods.hfw(mu_c=1.0), 20_000, seeds=[0])
-    print(problem.optimum, found)
-    assert found[0] <= 1e-2
-    assert max(found[1].values()) <= 5e-3
+    found = worst_of(problem, fw.methods.hfw(mu_c=0.2), 20_000, seeds=[0])
+    assert found[0] <= 4e-3
+    assert found[1]["balance"] <= 4e-3
+    assert found[1]["diagonal"] <= 1e-3
 
 
 def simplex(x):
@@ -287,9 +290,9 @@ def k_sparse(x):
 @pytest.mark.parametrize(
     ("domain", "shape", "rules", "gap"),
     [
-        (fw.domains.Simplex(6), (6,), simplex, 1e-6),
-        (fw.domains.Birkhoff(4), (4, 4), birkhoff, 1e-5),
-        (fw.domains.KSparse(6, k=2, radius=0.5), (6,), k_sparse, 1e-6),
+        (fw.domains.Simplex(6), (6,), simplex, 5e-7),
+        (fw.domains.Birkhoff(4), (4, 4), birkhoff, 3e-6),
+        (fw.domains.KSparse(6, k=2, radius=0.5), (6,), k_sparse, 5e-7),
     ],
     ids=["simplex", "birkhoff", "k-sparse"],
 )
@@ -306,5 +309,4 @@ def test_a_quadratic_over_a_polytope(domain, shape, rules, gap):
         dtype=np.float64,
     )
     found, _ = worst_of(problem, exact_gradients, 10_000, seeds=[0])
-    print(domain, problem.optimum, found)
     assert found <= gap

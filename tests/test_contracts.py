@@ -66,3 +66,11 @@ def test_constraint_with_a_set_that_couples_rows(the_set):
     rng = np.random.default_rng(0)
     rule = fw.constraints.Affine(rng.standard_normal((4, 3)), the_set)
     fw.testing.check_constraint(rule, np.zeros(3))
+
+
+@pytest.mark.parametrize("numbers", [1, 130, 200])
+def test_triangles_formed_in_several_blocks(monkeypatch, numbers):
+    """One middle at a time, two at a time with one left, three at a time with two left."""
+    monkeypatch.setattr("mostfw.maps._structured.BLOCK_NUMBERS", numbers)
+    for example in fw.maps.Triangles.examples():
+        fw.testing.check_map(*example)

@@ -260,8 +260,9 @@ def summary(result: Result) -> str:
     lines += [f"{name:<10} {value:.6g}" for name, value in last.metrics.items()]
     counts = last.counts
     lines.append(
-        f"calls      {counts.lmo} LMO ({counts.lmo_skipped} skipped), {counts.gradients} gradients, "
-        f"{counts.values} values, {counts.constraints} constraint rows, {counts.matvecs} matvecs"
+        f"calls      {counts.lmo} LMO ({counts.lmo_skipped} skipped), "
+        f"{counts.gradients} gradients, {counts.values} values, "
+        f"{counts.constraints} constraint rows, {counts.matvecs} matvecs"
     )
     lines.append(
         f"time       {result.seconds:.2f} s, compiling {result.compile_seconds:.2f} s; "

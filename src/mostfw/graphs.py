@@ -25,7 +25,7 @@ class Graph:
     (4, 4)
     """
 
-    adjacency: scipy.sparse.csr_array
+    adjacency: Any  # a scipy.sparse.csr_array
     name: str = "graph"
 
     @property
@@ -153,7 +153,7 @@ def _from_edges(edges: np.ndarray, name: str) -> Graph:
 
 
 def _checked(matrix: Any, name: str) -> Graph:
-    adjacency = scipy.sparse.csr_array(matrix, dtype=float)
+    adjacency: Any = scipy.sparse.csr_array(matrix, dtype=float)
     if adjacency.shape[0] != adjacency.shape[1]:
         raise ShapeError(
             f"the adjacency of graph {name!r} has shape {adjacency.shape}, not square."

@@ -13,6 +13,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 
 from .errors import InvalidInputError
 from .method import Method
@@ -46,9 +47,10 @@ def _penalty(mu_c: float, shift: float, exponent: float) -> Penalty:
 
 
 def _positive(thing: str, value: float, zero: bool = False) -> None:
-    if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
+    number = isinstance(value, int | float | np.number) and math.isfinite(value)
+    if not (number and (value > 0 or (zero and value == 0))):
         least = "at least 0" if zero else "above 0"
-        raise InvalidInputError(f"{thing} is {value}: give a finite number {least}.")
+        raise InvalidInputError(f"{thing} is {value!r}: give a finite number {least}.")
 
 
 @_named("sfw")
@@ -91,6 +93,7 @@ def orgfw(exponent: float = 1.0) -> Method:
     >>> print(fw.methods.orgfw().tracker)
     momentum, weight 1 at k=1, then 1/(k+1)
     """
+    _positive("the exponent of the weight", exponent)
     return Method(
         name="orgfw",
         tracker=Momentum(FirstOne(Power(1, shift=1, exponent=exponent))),
@@ -301,6 +304,8 @@ def svrf(growth: int = 96) -> Method:
     >>> print(fw.methods.svrf().step_size)
     2/(j+1), j the step in its epoch
     """
+    if not (isinstance(growth, int | np.integer) and growth >= 1):
+        raise InvalidInputError(f"growth is {growth!r}: give a whole number, at least 1.")
     return Method(name="svrf", tracker=Snapshot(growth=growth), step_size=EpochStep())
 
 
@@ -353,7 +358,7 @@ def get(name: str, **parameters: Any) -> Method:
     ...
     mostfw.errors.UnknownNameError: unknown method 'most-few'. Did you mean 'most-fw'? Known: ...
     """
-    name = name.lower()
+    name = str(name).lower()
     trim = name.startswith("t-")
     function = METHODS[name[2:] if trim else name]
     allowed = set(inspect.signature(function).parameters)

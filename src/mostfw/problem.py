@@ -91,7 +91,7 @@ class Problem(eqx.Module):
 
     def precision(self) -> Any:
         """The context in which this problem's numbers keep their precision; no global switch."""
-        return jax.enable_x64(self.dtype == np.float64 or jax.config.jax_enable_x64)
+        return jax.enable_x64(self.dtype == np.float64 or bool(jax.config.read("jax_enable_x64")))
 
     @property
     def structure(self) -> Structure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -104,7 +105,14 @@ def _chosen(problem: Problem, method: Method | str | None) -> Method:
     if method is None:
         sampled = bool(problem.sampled_constraints)
         return presets.most_fw_plus() if sampled else presets.most_fw()
-    return presets.get(method) if isinstance(method, str) else method
+    if isinstance(method, str):
+        return presets.get(method)
+    if not isinstance(method, Method):
+        raise InvalidInputError(
+            f"the method is a {type(method).__name__}: give a name, a mostfw.Method such as "
+            "mostfw.methods.most_fw(), or None."
+        )
+    return method
 
 
 def _check_budgets(
@@ -114,8 +122,10 @@ def _check_budgets(
         raise InvalidInputError(f"iterations is {iterations!r}: give a whole number, at least 1.")
     if iterations >= 2**31 - 1:
         raise InvalidInputError(f"iterations is {iterations}: at most 2^31 - 2 can be counted.")
-    if seconds is not None and not seconds > 0:
+    if seconds is not None and not (isinstance(seconds, int | float | np.number) and seconds > 0):
         raise InvalidInputError(f"seconds is {seconds!r}: give a time budget above 0, or None.")
+    if stop is not None and not isinstance(stop, Tolerance):
+        raise InvalidInputError(f"stop is {stop!r}: give a mostfw.Tolerance(gap=, violation=).")
     if stop is not None and math.isfinite(stop.gap) and problem.optimum is None:
         raise InvalidInputError(
             f"stop asks for a gap of {stop.gap:g}, but the problem's optimum is not known: give "
@@ -134,7 +144,12 @@ def _record_points(record: int | Iterable[int] | None, first: int, last: int) ->
             raise InvalidInputError(f"record is {record}: give a spacing of at least 1.")
         points = list(range(first + record, last + 1, record))
     else:
-        points = sorted({int(point) for point in record})
+        try:
+            points = sorted({operator.index(point) for point in record})
+        except TypeError:
+            raise InvalidInputError(
+                f"record is {record!r}: give None, a spacing, or the iterations themselves."
+            ) from None
     return [p for p in points if first < p < last] + [last]
 
 
@@ -144,6 +159,10 @@ class _Run:
     def __init__(
         self, problem: Problem, method: Method, seed: int | None, warm_start: Result | None
     ) -> None:
+        if not (warm_start is None or isinstance(warm_start, Result)):
+            raise InvalidInputError(
+                f"warm_start is a {type(warm_start).__name__}: give the Result of an earlier solve."
+            )
         self.problem, self.method = problem, method.bind(problem)
         if seed is None:
             seed = 0 if warm_start is None else warm_start.seed
@@ -178,6 +197,7 @@ class _Run:
             most = points[-1] - self.done
             self.feeder = Feeder(self.problem.objective, self.done, most, self.problem.dtype)
             self._refill()
+            self.on_device.objective.check_value(self.problem.structure, self._minibatch(self.fed))
         self._compile()
         limit = math.inf if seconds is None else self.seconds + seconds
         for point in points:
@@ -256,6 +276,8 @@ class _Run:
         violation = {c.name: float(v) for c, v in self._pairs(violations)}
         scale = {c.name: c.rhs_norm() for c in self.problem.constraints}
         value = float(objective)
+        if not math.isfinite(value):
+            self._fail_value(value)
         if self.history and self.history[-1].iteration == self.done:
             self.history.pop()
         self.history.append(
@@ -302,6 +324,17 @@ class _Run:
             result=result,
         )
 
+    def _fail_value(self, value: float) -> None:
+        """Directions were finite, but the objective is not at x_{k+1}, where the next step is."""
+        result = self._result(Status.NON_FINITE, self.state.x) if self.history else None
+        raise NonFiniteError(
+            f"the value of {self.problem.objective.label} is {value} at the point of iteration "
+            f"{self.done + 1}. Check its function and data there; the last sound result is on "
+            "this error as .result.",
+            iteration=self.done + 1,
+            result=result,
+        )
+
     def _minibatch(self, k: int) -> Any:
         return jax.tree.map(lambda leaf: leaf[k - self.fed], self.feed)
 
@@ -326,6 +359,11 @@ def _relative_gap(value: float, optimum: float | None) -> float | None:
 
 def _continued(result: Result, problem: Problem, method: Method) -> State:
     """A copy of an earlier state (the loop gives its buffers away), checked to fit."""
+    if result.method.name != method.name:
+        raise InvalidInputError(
+            f"warm_start comes from method {result.method.name!r}, whose tracker means something "
+            f"else to method {method.name!r}: continue with the same method."
+        )
     fresh = jax.eval_shape(lambda: start(problem.on_device(), method))
     shapes = lambda tree: jax.tree.map(lambda a: (a.shape, str(a.dtype)), tree)  # noqa: E731
     if jax.tree.structure(fresh) != jax.tree.structure(result.state) or (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -24,7 +23,7 @@ class Feeder:
     """
 
     def __init__(self, objective: Online, first: int, most: int, dtype: Any) -> None:
-        self._iterator = iter(_open(objective.stream, first))
+        self._iterator = iter(objective.source.open(first))
         self._dtype = dtype
         self._most = most
         self._queue: queue.Queue[Any] = queue.Queue(maxsize=2)
@@ -103,14 +102,3 @@ class Feeder:
                 f"minibatch {self._next - 1} of the stream has shape "
                 f"{jax.tree.map(np.shape, minibatch)}, but the first one had {self._shape}."
             )
-
-
-def _open(stream: Iterable[Any] | Callable[[int], Iterable[Any]], first: int) -> Iterable[Any]:
-    if callable(stream):
-        return stream(first)
-    if first > 0:
-        raise StreamError(
-            f"the run resumes at minibatch {first}, but the stream is a plain iterable that cannot "
-            "start there: give Online a function stream(start)."
-        )
-    return stream

@@ -79,15 +79,18 @@ class Domain(eqx.Module):
 
 
 def positive(thing: str, value: Any) -> float:
-    value = float(value)
-    if not (value > 0 and math.isfinite(value)):
-        raise InvalidInputError(f"{thing} is {value:g}, but must be a positive finite number.")
-    return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (number > 0 and math.isfinite(number)):
+        raise InvalidInputError(f"{thing} is {value!r}, but must be a positive finite number.")
+    return number
 
 
 def whole_shape(thing: str, shape: int | Sequence[int]) -> tuple[int, ...]:
-    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    if not shape or any(int(n) != n or n < 1 for n in shape):
+    shape = tuple(shape) if isinstance(shape, Sequence | np.ndarray) else (shape,)
+    if not shape or any(not isinstance(n, int | np.integer) or n < 1 for n in shape):
         raise InvalidInputError(f"{thing} is {shape}, but must be whole numbers of at least 1.")
     return tuple(int(n) for n in shape)
 

@@ -107,8 +107,9 @@ class KSparse(Domain):
         self.shape = whole_shape("KSparse shape", shape)
         self.radius = positive("the radius of a KSparse polytope", radius)
         self.k = k
-        if not 1 <= k <= math.prod(self.shape):
-            raise InvalidInputError(f"KSparse k is {k}: give 1 <= k <= {math.prod(self.shape)}.")
+        most = math.prod(self.shape)
+        if not (isinstance(k, int | np.integer) and 1 <= k <= most):
+            raise InvalidInputError(f"KSparse k is {k!r}: give a whole number from 1 to {most}.")
 
     def structure(self, dtype: Any) -> Structure:
         return jax.ShapeDtypeStruct(self.shape, dtype)

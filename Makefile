@@ -1,0 +1,31 @@
+# Two commands do everything on a fresh machine (Python 3.11, pip, make): `make run`, `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: run test lint bench clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -e '.[dev]'
+	touch $@
+
+run: $(STAMP)  ## the sparsest cut of an embedded graph with four methods, as a table
+	$(BIN)/mostfw compare
+
+test: $(STAMP)  ## all tests
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: $(STAMP)  ## style, types, and that rooms import one way only
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## speed against plain NumPy, side by side in one run
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache

@@ -1,0 +1,19 @@
+"""Linear maps G with adjoints, whole or row by row: the left-hand sides of constraints."""
+
+from ._base import MAPS, LinearMap
+from ._general import Dense, Function, Sparse, as_map
+from ._structured import Entries, Identity, RowSums, Trace, Triangles
+
+__all__ = [
+    "MAPS",
+    "Dense",
+    "Entries",
+    "Function",
+    "Identity",
+    "LinearMap",
+    "RowSums",
+    "Sparse",
+    "Trace",
+    "Triangles",
+    "as_map",
+]

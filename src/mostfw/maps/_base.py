@@ -1,0 +1,80 @@
+"""What a linear map is."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+
+from .. import trees
+from ..errors import InvalidInputError
+from ..registry import Registry
+from ..trees import Point, Structure
+
+MAPS: Registry = Registry("linear map")
+
+
+class LinearMap(eqx.Module):
+    """x -> Gx. `forward` and `adjoint` are enough for whole constraints; sampled ones also need
+    `entries` and `scatter`, which touch only the rows drawn."""
+
+    sampleable: ClassVar[bool] = True
+    blocked: ClassVar[bool] = False  # rows come in several blocks, never all at once
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the adjoint's matrices are symmetric (for a symmetric u, if u is a matrix)."""
+        return False
+
+    @abc.abstractmethod
+    def forward(self, x: Point) -> jax.Array:
+        """Gx."""
+
+    @abc.abstractmethod
+    def adjoint(self, u: jax.Array, structure: Structure) -> Point:
+        """G'u, with the structure of a point."""
+
+    def rows(self, structure: Structure) -> int:
+        """How many scalar rows G has on points of this structure."""
+        return math.prod(jax.eval_shape(self.forward, structure).shape)
+
+    def fold(self, x: Point, function: Callable[..., Any], carry: Any) -> Any:
+        """Calls `carry = function(carry, rows, back)` for each block of rows of Gx, where
+        `back(u)` is the adjoint of those rows. Most maps have one block."""
+        structure = trees.structure_of(x)
+        return function(carry, self.forward(x), lambda u: self.adjoint(u, structure))
+
+    def draw(self, key: Any, size: int, rows: int) -> Any:
+        """Rows drawn uniformly, with replacement."""
+        return jax.random.randint(key, (size,), 0, rows)
+
+    def entries(self, x: Point, rows: Any) -> jax.Array:
+        """(Gx) at the drawn rows."""
+        raise not_sampleable(self)
+
+    def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
+        """y + sum of values[i] times row i of G."""
+        raise not_sampleable(self)
+
+    def slot(self, rows: Any) -> jax.Array:
+        """Flat positions of the drawn rows in a table."""
+        return rows
+
+    def slots(self, structure: Structure) -> int:
+        """The size of that table."""
+        return self.rows(structure)
+
+    def resolve(self, structure: Structure) -> LinearMap:
+        """Checked against the structure of a point."""
+        return self
+
+
+def not_sampleable(linear_map: LinearMap) -> InvalidInputError:
+    return InvalidInputError(
+        f"{type(linear_map).__name__} cannot be sampled row by row: give a matrix, a structured "
+        "map, or a Function with at= and rows=."
+    )

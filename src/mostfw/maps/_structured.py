@@ -1,0 +1,304 @@
+"""Maps with structure: none of them stores a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..errors import InvalidInputError, ShapeError
+from ..trees import Point, Structure
+from ._base import MAPS, LinearMap
+
+BLOCK_NUMBERS = 2**18  # how many rows of a map without storage are formed at a time
+
+
+def _add_symmetric(
+    y: jax.Array, rows: jax.Array, columns: jax.Array, values: jax.Array
+) -> jax.Array:
+    """values/2 at (row, column) and at (column, row)."""
+    both = (jnp.concatenate([rows, columns]), jnp.concatenate([columns, rows]))
+    return y.at[both].add(jnp.tile(values / 2, 2))
+
+
+@MAPS.register
+class Identity(LinearMap):
+    """Gx = x. `symmetric=True` (for symmetric matrices) spreads a sampled entry to both places.
+
+    >>> import jax.numpy as jnp
+    >>> from mostfw.maps import Identity
+    >>> Identity().forward(jnp.ones(2)).tolist()
+    [1.0, 1.0]
+    """
+
+    is_symmetric: bool = eqx.field(static=True, default=False)
+
+    @property
+    def symmetric(self) -> bool:
+        return self.is_symmetric
+
+    def forward(self, x: Point) -> jax.Array:
+        return x
+
+    def adjoint(self, u: jax.Array, structure: Structure) -> Point:
+        return u
+
+    def entries(self, x: Point, rows: Any) -> jax.Array:
+        return x.reshape(-1)[rows]
+
+    def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
+        if self.is_symmetric:
+            return _add_symmetric(y, *jnp.divmod(rows, y.shape[1]), values)
+        return y.reshape(-1).at[rows].add(values).reshape(y.shape)
+
+    @staticmethod
+    def examples() -> list[tuple[LinearMap, Any, bool]]:
+        return [
+            (Identity(), np.zeros(4), False),
+            (Identity(), np.zeros((2, 3)), False),
+            (Identity(is_symmetric=True), np.zeros((4, 4)), True),
+        ]
+
+
+@MAPS.register
+class RowSums(LinearMap):
+    """Gx = X 1 for a symmetric X; the adjoint is the symmetric part of u 1'.
+
+    >>> import jax.numpy as jnp
+    >>> from mostfw.maps import RowSums
+    >>> RowSums().forward(jnp.eye(2)).tolist()
+    [1.0, 1.0]
+    """
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def forward(self, x: Point) -> jax.Array:
+        return jnp.sum(x, axis=1)
+
+    def adjoint(self, u: jax.Array, structure: Structure) -> Point:
+        return (u[:, None] + u[None, :]) / 2
+
+    def entries(self, x: Point, rows: Any) -> jax.Array:
+        return jnp.sum(x[rows], axis=1)
+
+    def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
+        return y.at[rows].add(values[:, None] / 2).at[:, rows].add(values[None, :] / 2)
+
+    @staticmethod
+    def examples() -> list[tuple[LinearMap, Any, bool]]:
+        return [(RowSums(), np.zeros((4, 4)), True), (RowSums(), np.zeros((1, 1)), True)]
+
+
+@MAPS.register
+class Entries(LinearMap):
+    """Gx = the entries x[rows, columns]; `symmetric=True` for symmetric matrices.
+
+    >>> import jax.numpy as jnp
+    >>> from mostfw.maps import Entries
+    >>> Entries([0], [1]).forward(jnp.arange(4.0).reshape(2, 2)).tolist()
+    [1.0]
+    """
+
+    row_index: Any
+    column_index: Any
+    is_symmetric: bool = eqx.field(static=True)
+
+    def __init__(self, rows: Any, columns: Any, symmetric: bool = False) -> None:
+        self.row_index = np.asarray(rows, np.int32)
+        self.column_index = np.asarray(columns, np.int32)
+        self.is_symmetric = symmetric
+        if self.row_index.shape != self.column_index.shape or self.row_index.ndim != 1:
+            raise ShapeError(
+                f"Entries needs as many rows as columns, got {self.row_index.shape} and "
+                f"{self.column_index.shape}."
+            )
+
+    @property
+    def symmetric(self) -> bool:
+        return self.is_symmetric
+
+    def resolve(self, structure: Structure) -> LinearMap:
+        shape = getattr(structure, "shape", ())
+        indices = (self.row_index, self.column_index)
+        if len(shape) != 2 or any(
+            i.size and (i.min() < 0 or i.max() >= n) for i, n in zip(indices, shape, strict=True)
+        ):
+            raise ShapeError(f"Entries has positions outside of a point of shape {shape}.")
+        return self
+
+    def _spread(self, y: Any, rows: Any, columns: Any, values: Any) -> Point:
+        if self.is_symmetric:
+            return _add_symmetric(y, rows, columns, values)
+        return y.at[rows, columns].add(values)
+
+    def forward(self, x: Point) -> jax.Array:
+        return x[self.row_index, self.column_index]
+
+    def adjoint(self, u: jax.Array, structure: Structure) -> Point:
+        rows, columns = jnp.asarray(self.row_index), jnp.asarray(self.column_index)
+        return self._spread(jnp.zeros(structure.shape, u.dtype), rows, columns, u)
+
+    def entries(self, x: Point, rows: Any) -> jax.Array:
+        return x[jnp.asarray(self.row_index)[rows], jnp.asarray(self.column_index)[rows]]
+
+    def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
+        i, j = jnp.asarray(self.row_index)[rows], jnp.asarray(self.column_index)[rows]
+        return self._spread(y, i, j, values)
+
+    @staticmethod
+    def examples() -> list[tuple[LinearMap, Any, bool]]:
+        return [
+            (Entries([0, 1, 1, 0], [2, 0, 0, 0]), np.zeros((2, 3)), False),
+            (Entries([0, 1, 2], [1, 1, 0], symmetric=True), np.zeros((3, 3)), True),
+        ]
+
+
+@MAPS.register
+class Trace(LinearMap):
+    """Gx = (tr X).
+
+    >>> import jax.numpy as jnp
+    >>> from mostfw.maps import Trace
+    >>> Trace().forward(jnp.eye(3)).tolist()
+    [3.0]
+    """
+
+    sampleable: ClassVar[bool] = False
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def forward(self, x: Point) -> jax.Array:
+        return jnp.trace(x)[None]
+
+    def adjoint(self, u: jax.Array, structure: Structure) -> Point:
+        return u[0] * jnp.eye(*structure.shape, dtype=u.dtype)
+
+    @staticmethod
+    def examples() -> list[tuple[LinearMap, Any, bool]]:
+        return [(Trace(), np.zeros((3, 3)), True)]
+
+
+@MAPS.register
+class Triangles(LinearMap):
+    """All triangle inequalities of a Gram matrix: X_ij + X_jk - X_ik - X_jj, none stored.
+
+    Each middle j with each unordered pair {i, k} of others is one row: n (n-1) (n-2) / 2 of them,
+    6,900 for n = 25. Rows are numbered by (j, i, k) with i < k in an n x n x n array whose other
+    places are 0; they are formed a block of middles at a time.
+
+    >>> import numpy as np
+    >>> from mostfw.maps import Triangles
+    >>> from mostfw.trees import structure_of
+    >>> Triangles().rows(structure_of(np.zeros((25, 25))))
+    6900
+    """
+
+    blocked: ClassVar[bool] = True
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def rows(self, structure: Structure) -> int:
+        n = structure.shape[0]
+        return n * (n - 1) * (n - 2) // 2
+
+    def _valid(self, first: Any, size: int, n: int) -> jax.Array:
+        i, k = jnp.arange(n)[:, None], jnp.arange(n)[None, :]
+        j = (first + jnp.arange(size))[:, None, None]
+        return (i < k) & (i != j) & (k != j)
+
+    def _rows_of(self, x: jax.Array, first: Any, size: int) -> jax.Array:
+        """The rows with middles first, ..., first + size - 1."""
+        to_middle = lax.dynamic_slice_in_dim(x, first, size)
+        own = lax.dynamic_slice_in_dim(jnp.diagonal(x), first, size)
+        values = to_middle[:, :, None] + to_middle[:, None, :] - x[None] - own[:, None, None]
+        return jnp.where(self._valid(first, size, x.shape[0]), values, 0)
+
+    def _back(self, u: jax.Array, first: Any) -> jax.Array:
+        size, n, _ = u.shape
+        u = jnp.where(self._valid(first, size, n), u, 0)
+        ends = jnp.sum(u, axis=2) + jnp.sum(u, axis=1)  # what each (j, end) receives
+        zero = jnp.zeros((n, n), u.dtype)
+        y = lax.dynamic_update_slice_in_dim(zero, ends, first, 0) - jnp.sum(u, axis=0)
+        own = lax.dynamic_update_slice_in_dim(zero[0], jnp.sum(ends, axis=1) / 2, first, 0)
+        return (y + y.T) / 2 - jnp.diag(own)
+
+    def forward(self, x: Point) -> jax.Array:
+        return self._rows_of(x, 0, x.shape[0])
+
+    def adjoint(self, u: jax.Array, structure: Structure) -> Point:
+        return self._back(u, 0)
+
+    def fold(self, x: Point, function: Callable[..., Any], carry: Any) -> Any:
+        n = x.shape[0]
+        size = max(1, min(n, BLOCK_NUMBERS // (n * n)))
+        blocks, left = divmod(n, size)
+
+        def one(first: Any, carry: Any, size: int) -> Any:
+            return function(carry, self._rows_of(x, first, size), lambda u: self._back(u, first))
+
+        if blocks == 1:
+            carry = one(0, carry, size)
+        else:
+            carry = lax.fori_loop(0, blocks, lambda b, c: one(b * size, c, size), carry)
+        return one(blocks * size, carry, left) if left else carry
+
+    def draw(self, key: Any, size: int, rows: int) -> Any:
+        # n from the number of rows, n (n-1) (n-2) / 2
+        n = round((2 * rows) ** (1 / 3)) + 1
+        middle_key, first_key, second_key = jax.random.split(key, 3)
+        j = jax.random.randint(middle_key, (size,), 0, n)
+        first = jax.random.randint(first_key, (size,), 1, n)
+        second = jax.random.randint(second_key, (size,), 1, n - 1)
+        second = second + (second >= first)
+        i, k = (j + first) % n, (j + second) % n
+        return j, jnp.minimum(i, k), jnp.maximum(i, k)
+
+    def entries(self, x: Point, rows: Any) -> jax.Array:
+        j, i, k = rows
+        return x[j, i] + x[j, k] - x[i, k] - x[j, j]
+
+    def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
+        j, i, k = rows
+        half = values / 2
+        at = (
+            jnp.concatenate([i, j, j, k, i, k, j]),
+            jnp.concatenate([j, i, k, j, k, i, j]),
+        )
+        return y.at[at].add(jnp.concatenate([half] * 4 + [-half] * 2 + [-values]))
+
+    def slot(self, rows: Any) -> jax.Array:
+        j, i, k = rows
+        n = self._side
+        return (j * n + i) * n + k
+
+    side: int | None = eqx.field(static=True, default=None)
+
+    @property
+    def _side(self) -> int:
+        if self.side is None:
+            raise InvalidInputError("Triangles must be part of a Problem before it has a table.")
+        return self.side
+
+    def slots(self, structure: Structure) -> int:
+        return structure.shape[0] ** 3
+
+    def resolve(self, structure: Structure) -> LinearMap:
+        shape = getattr(structure, "shape", ())
+        if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 3:
+            raise ShapeError(f"Triangles needs a square matrix of side 3 or more, got {shape}.")
+        return Triangles(side=shape[0])
+
+    @staticmethod
+    def examples() -> list[tuple[LinearMap, Any, bool]]:
+        return [(Triangles(side=n), np.zeros((n, n)), True) for n in (3, 5, 8)]

@@ -1,0 +1,119 @@
+"""Least squares to a covariance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import trees
+from ..errors import InvalidInputError, ShapeError
+from ..terms import Numbers, batch_size
+from ..trees import Point, Structure
+from ._base import OBJECTIVES, Objective, require_finite
+
+
+@OBJECTIVES.register
+class Covariance(Objective):
+    """E ||X - w w'||^2 / 2 for random vectors w: least squares to a covariance.
+
+    The vectors come from N(0, F F') with a given `factor` F (an endless stream), or are the rows
+    of `data`. The gradient is X minus the second moment of the batch.
+
+    >>> import numpy as np, mostfw as fw
+    >>> objective = fw.objectives.Covariance(data=np.eye(3), batch=1)
+    >>> round(float(objective.whole_value(np.eye(3) / 3)), 6)
+    0.333333
+    """
+
+    factor: Any
+    data: Any
+    batch: int = eqx.field(static=True)
+    total: int | None = eqx.field(static=True)
+
+    def __init__(self, *, factor: Any = None, data: Any = None, batch: float | int | None = None):
+        if (factor is None) == (data is None):
+            raise InvalidInputError("a Covariance objective needs either factor= or data=.")
+        given = factor if data is None else data
+        if np.ndim(given) != 2:
+            raise ShapeError(f"factor or data has shape {np.shape(given)}: two axes are needed.")
+        require_finite("the factor or data of a Covariance objective", given)
+        self.factor, self.data = factor, data
+        self.total = None if data is None else np.shape(data)[0]
+        self.batch = batch_size(batch, self.total, "a Covariance objective's vectors")
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    @property
+    def finite(self) -> bool:
+        return True  # the second moment is known in both cases
+
+    def scale(self, size: int) -> float:
+        return 1.0  # a draw is one batch mean
+
+    def resolve(self, structure: Structure) -> Covariance:
+        n = np.shape(self.factor)[0] if self.data is None else np.shape(self.data)[1]
+        if trees.describe(structure) != str((n, n)):
+            raise ShapeError(
+                f"a Covariance objective in {n} dimensions needs points of shape {(n, n)}, "
+                f"but the domain's have {trees.describe(structure)}."
+            )
+        return self
+
+    def sample(self, key: Any, size: int) -> Any:
+        if self.data is None:
+            normal = jax.random.normal(key, (size, self.factor.shape[1]), self.factor.dtype)
+            return _matmul(normal, self.factor.T)
+        return self.data[jax.random.randint(key, (size,), 0, self.data.shape[0])]
+
+    def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
+        return view - _second_moment(xi)
+
+    def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
+        return trees.plus(y, c, message)
+
+    def _moment(self) -> jax.Array:
+        if self.data is None:
+            return _matmul(self.factor, self.factor.T)
+        return _second_moment(jnp.asarray(self.data))
+
+    def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
+        return trees.plus(y, c, x - self._moment())
+
+    def value(self, x: Point, xi: Any) -> jax.Array:
+        if xi is None:
+            return self.whole_value(x)
+        norms = jnp.sum(xi**2, axis=1)
+        fit = jnp.sum(_matmul(xi, x) * xi) / xi.shape[0]
+        return jnp.sum(x**2) / 2 - fit + jnp.mean(norms**2) / 2
+
+    def whole_value(self, x: Point) -> jax.Array:
+        moment = self._moment()
+        if self.data is None:  # E ||w||^4 of a Gaussian
+            fourth = jnp.trace(moment) ** 2 + 2 * jnp.sum(moment**2)
+        else:
+            fourth = jnp.mean(jnp.sum(jnp.asarray(self.data) ** 2, axis=1) ** 2)
+        return jnp.sum((x - moment) ** 2) / 2 + (fourth - jnp.sum(moment**2)) / 2
+
+    @staticmethod
+    def examples() -> list[tuple[Objective, Any]]:
+        rng = np.random.default_rng(1)
+        x = np.eye(3)
+        return [
+            (Covariance(factor=rng.standard_normal((3, 2)), batch=4), x),
+            (Covariance(data=rng.standard_normal((6, 3)), batch=2), x),
+            (Covariance(data=rng.standard_normal((6, 3))), x),
+        ]
+
+
+def _matmul(a: Any, b: Any) -> jax.Array:
+    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
+
+
+def _second_moment(rows: jax.Array) -> jax.Array:
+    return _matmul(rows.T, rows) / rows.shape[0]
