@@ -21,40 +21,47 @@ def _noisy_square(center, spread):
     )
 
 
+VECTOR_CENTER = np.array([0.9, -0.5, 0.8, 0.3, 0.7, 0.1])
+VECTOR_BOUND = np.array([0.5, 0.4, 0.6, 0.2])
+MATRIX_CENTER = np.array([0.9, 0.8, 0.7, 0.5, 0.4])
+MATRIX_BOUND = np.full(3, 0.5)
+
+
 def vector_problem(batch=None):
     """x_i <= b_i over a ball: x* = min(c, b) is inside; multipliers c - b; 0 is a Slater point."""
-    center = np.array([0.9, -0.5, 0.8, 0.3, 0.7, 0.1])
-    bound = np.array([0.5, 0.4, 0.6, 0.2])
-    excess = np.maximum(center[:4] - bound, 0)
     rows = fw.constraints.Affine(
-        np.eye(6)[:4], fw.sets.Box(-np.inf, bound), name="bound", batch=batch
+        np.eye(6)[:4], fw.sets.Box(-np.inf, VECTOR_BOUND), name="bound", batch=batch
     )
-    problem = fw.Problem(
-        _noisy_square(center, 0.8),
+    return fw.Problem(
+        _noisy_square(VECTOR_CENTER, 0.8),
         fw.domains.L2Ball(6, 2.0),
         [rows],
-        optimum=float(np.sum(excess**2) / 2),
+        optimum=float(np.sum(known_multiplier(vector_problem) ** 2) / 2),
     )
-    return problem, {"bound": excess}
 
 
-def matrix_problem(batch=None, spread=0.8):
+def matrix_problem(batch=None):
     """X_ii <= b over {X psd, tr X <= 4}: X* = diag(min(c, b)), the optimum inside the domain."""
-    center = np.array([0.9, 0.8, 0.7, 0.5, 0.4])
-    excess = np.maximum(center[:3] - 0.5, 0)
     rows = fw.constraints.Affine(
         fw.maps.Entries([0, 1, 2], [0, 1, 2], symmetric=True),
-        fw.sets.Box(-np.inf, 0.5),
+        fw.sets.Box(-np.inf, MATRIX_BOUND),
         name="bound",
         batch=batch,
     )
-    problem = fw.Problem(
-        _noisy_square(np.diag(center), spread),
+    return fw.Problem(
+        _noisy_square(np.diag(MATRIX_CENTER), 0.3),
         fw.domains.Spectrahedron(5, trace=4.0),
         [rows],
-        optimum=float(np.sum(excess**2) / 2),
+        optimum=float(np.sum(known_multiplier(matrix_problem) ** 2) / 2),
     )
-    return problem, {"bound": excess}
+
+
+def known_multiplier(make):
+    center, bound = {
+        vector_problem: (VECTOR_CENTER, VECTOR_BOUND),
+        matrix_problem: (MATRIX_CENTER, MATRIX_BOUND),
+    }[make]
+    return np.maximum(center[: len(bound)] - bound, 0)
 
 
 def decade_slope(iterations, errors):

@@ -8,7 +8,7 @@ import pytest
 
 import mostfw as fw
 from common import logistic_problem
-from slopes import decade_slope, matrix_problem, vector_problem
+from slopes import decade_slope, known_multiplier, matrix_problem, vector_problem
 
 DATA = os.environ.get("MOSTFW_DATA")
 GRAPH = Path(DATA or "", "mammalia-primate-association-13.edges")
@@ -154,19 +154,23 @@ def test_zeroth_order_converges_on_a_logistic_loss(oracle, name, iterations, lim
     assert (result.objective - best) / (np.log(2) - best) < limit, (started, best)
 
 
+SLOPES = [
+    (vector_problem, "most-fw", None, 1.0, 20_000, -0.45),
+    (matrix_problem, "most-fw", None, 1.0, 20_000, -0.45),
+    (vector_problem, "most-fw+", 2, 1.0, 100_000, -0.2),
+    (matrix_problem, "most-fw+", 2, 2.0, 200_000, -0.2),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [vector_problem, matrix_problem])
-@pytest.mark.parametrize(
-    "name, batch, iterations, limit",
-    [("most-fw", None, 20_000, -0.45), ("most-fw+", 2, 100_000, -0.2)],
-)
-def test_slopes_of_gap_and_violation(make, name, batch, iterations, limit):
-    problem, _ = make(batch)
+@pytest.mark.parametrize("make, name, batch, mu_c, iterations, limit", SLOPES)
+def test_slopes_of_gap_and_violation(make, name, batch, mu_c, iterations, limit):
+    problem = make(batch)
     slopes = []
     for seed in SEEDS:
         result = fw.solve(
             problem,
-            fw.methods.get(name, mu_c=1.0),
+            fw.methods.get(name, mu_c=mu_c),
             iterations=iterations,
             seed=seed,
             record=iterations // 1000,
@@ -174,10 +178,14 @@ def test_slopes_of_gap_and_violation(make, name, batch, iterations, limit):
         )
         steps = result.history.column("iteration")
         gap = result.history.column("objective") - problem.optimum
-        slopes.append(
-            (
-                decade_slope(steps, gap),
-                decade_slope(steps, result.history.column("violation.bound")),
-            )
-        )
+        violation = result.history.column("violation.bound")
+        slopes.append((decade_slope(steps, gap), decade_slope(steps, violation)))
     assert np.all(np.median(slopes, axis=0) <= limit), slopes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [vector_problem, matrix_problem])
+def test_the_penalty_finds_the_known_multipliers(make):
+    problem = make()
+    result = fw.solve(problem, fw.methods.hfw(3.0), iterations=20_000, progress=False)
+    np.testing.assert_allclose(result.dual["bound"].ravel(), known_multiplier(make), atol=0.03)

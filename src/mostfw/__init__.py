@@ -1,6 +1,7 @@
 """mostfw: stochastic Frank-Wolfe methods for problems with very many affine constraints."""
 
 from . import (
+    atoms,
     constraints,
     datasets,
     domains,
@@ -17,6 +18,7 @@ from . import (
     testing,
     theory,
     trackers,
+    trees,
     trimming,
 )
 from .errors import (
@@ -57,6 +59,7 @@ __all__ = [
     "Tolerance",
     "UnknownNameError",
     "UnsuitableMethodError",
+    "atoms",
     "constraints",
     "datasets",
     "domains",
@@ -74,5 +77,6 @@ __all__ = [
     "testing",
     "theory",
     "trackers",
+    "trees",
     "trimming",
 ]

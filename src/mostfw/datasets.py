@@ -70,6 +70,12 @@ def read_points(path: str | Path, key: str | None = None, transpose: bool = Fals
 
     `key` names the array in .npz and .mat files that hold several; `transpose` is for files with
     one column a point.
+
+    >>> import tempfile, numpy as np, mostfw as fw
+    >>> with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+    ...     np.savetxt(file.name, np.eye(2), delimiter=",", header="a,b", comments="")
+    ...     fw.datasets.read_points(file.name).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
     path = Path(path)
     if not path.is_file():

@@ -94,9 +94,16 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
 
 
 def read_edges(path: str | Path) -> Graph:
-    """An edge list file: `u v` or `u v weight` a line, comments with # or %, gzip too.
+    r"""An edge list file: `u v` or `u v weight` a line, comments with # or %, gzip too.
 
     Nodes are numbered from the smallest number in the file (0 or 1).
+
+    >>> import pathlib, tempfile, mostfw as fw
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "path.edges")
+    ...     _ = path.write_text("# a path\n1 2\n2 3 0.5\n")
+    ...     fw.graphs.read_edges(path).edges
+    2
     """
     path = Path(path)
     if not path.is_file():

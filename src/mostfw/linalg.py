@@ -8,7 +8,6 @@ multiplied: a Krylov basis, completely reorthogonalised, with thick restarts.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +18,14 @@ from jax import lax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from .errors import InvalidInputError, ShapeError
+from .operators import (
+    DenseMatrix,
+    MatrixOperator,
+    SymmetricOperator,
+    as_matrix,
+    as_symmetric,
+    dot,
+)
 
 # Microseconds for one eigenpair in a compiled loop on two CPU cores, float64, tolerance 1e-6: the
 # dense path / Krylov on random symmetric matrices / Krylov on low rank plus noise:
@@ -38,11 +45,6 @@ RESTARTS = 200
 RANDOM_SHARE = 10.0
 
 _SHIFTS = 15  # bisection tests 15 points at once, which gains 4 bits a pass
-
-
-def _dot(a: Array, b: Array) -> Array:
-    # float32 products would otherwise run in TF32 on GPUs, with three digits
-    return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 
 def _norm(v: Array) -> Array:
@@ -65,132 +67,17 @@ def _generic(n: int, dtype: Any) -> Array:
     return _unit(jnp.cos(jnp.arange(1, n + 1, dtype=dtype) ** 2))
 
 
-class SymmetricOperator(eqx.Module):
-    """A symmetric n x n matrix, known by its products with vectors.
-
-    >>> class Diagonal(SymmetricOperator):
-    ...     entries: jax.Array
-    ...     size = property(lambda self: self.entries.shape[0])
-    ...     dtype = property(lambda self: self.entries.dtype)
-    ...     def matvec(self, v):
-    ...         return self.entries * v
-    >>> pair = smallest_eigenpair(Diagonal(jnp.linspace(-1.0, 1.0, 200)), jax.random.key(0))
-    >>> print(round(float(pair.value), 4))
-    -1.0
-    """
-
-    @property
-    @abstractmethod
-    def size(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def dtype(self) -> Any: ...
-
-    @abstractmethod
-    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]: ...
-
-    def dense(self) -> Float[Array, "n n"]:
-        """The matrix itself, asked only of small operators; override where it is known."""
-        return jax.vmap(self.matvec)(jnp.eye(self.size, dtype=self.dtype))
-
-
-class DenseSymmetric(SymmetricOperator):
-    """A symmetric array as an operator; its symmetry is taken on trust."""
-
-    array: Float[Array, "n n"]
-
-    @property
-    def size(self) -> int:
-        return self.array.shape[0]
-
-    @property
-    def dtype(self) -> Any:
-        return self.array.dtype
-
-    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
-        return _dot(self.array, v)
-
-    def dense(self) -> Float[Array, "n n"]:
-        return self.array
-
-
-class MatrixOperator(eqx.Module):
-    """A rectangular matrix A, known by its products A v and A' u."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    @abstractmethod
-    def dtype(self) -> Any: ...
-
-    @abstractmethod
-    def matvec(self, v: Float[Array, " columns"]) -> Float[Array, " rows"]: ...
-
-    @abstractmethod
-    def rmatvec(self, u: Float[Array, " rows"]) -> Float[Array, " columns"]: ...
-
-
-class DenseMatrix(MatrixOperator):
-    """An array as an operator."""
-
-    array: Float[Array, "rows columns"]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.array.dtype
-
-    def matvec(self, v: Float[Array, " columns"]) -> Float[Array, " rows"]:
-        return _dot(self.array, v)
-
-    def rmatvec(self, u: Float[Array, " rows"]) -> Float[Array, " columns"]:
-        return _dot(u, self.array)
-
-
-def _matrix(a: ArrayLike) -> Array:
-    array = jnp.asarray(a)
-    if array.ndim != 2 or 0 in array.shape:
-        raise ShapeError(f"expected a matrix with rows and columns, got shape {array.shape}")
-    if jnp.issubdtype(array.dtype, jnp.complexfloating):
-        raise InvalidInputError(f"expected a real matrix, got {array.dtype}: take its real part")
-    # integers and the half precisions, for which there is no factorisation, go up
-    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
-
-
-def as_symmetric(a: ArrayLike | SymmetricOperator) -> SymmetricOperator:
-    """An array becomes a `DenseSymmetric`; an operator stays itself.
-
-    >>> type(as_symmetric(jnp.eye(2))).__name__
-    'DenseSymmetric'
-    """
-    if isinstance(a, SymmetricOperator):
-        return a
-    array = _matrix(a)
-    if array.shape[0] != array.shape[1]:
-        raise ShapeError(f"a symmetric operator is square, got shape {array.shape}")
-    return DenseSymmetric(array)
-
-
-def as_matrix(a: ArrayLike | MatrixOperator) -> MatrixOperator:
-    """An array becomes a `DenseMatrix`; an operator stays itself.
-
-    >>> as_matrix([[1.0, 2.0]]).shape
-    (1, 2)
-    """
-    return a if isinstance(a, MatrixOperator) else DenseMatrix(_matrix(a))
-
-
 class Eigenpair(eqx.Module):
     """A v = value v, but for `residual` = ||A v - value v||; v has norm 1.
 
     `matvecs` counts the products that the Krylov path made; the dense path makes none.
     `converged` says whether the residual is within the tolerance asked.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from mostfw.linalg import smallest_eigenpair
+    >>> pair = smallest_eigenpair(jnp.eye(3), jax.random.PRNGKey(0))
+    >>> round(float(pair.value), 6), bool(pair.converged)
+    (1.0, True)
     """
 
     value: Float[Array, ""]
@@ -254,7 +141,7 @@ def _smallest_dense(a: Array, tolerance: Array) -> Eigenpair:
     for _ in range(3):
         v = _unit(solve(solve(v), transpose_a=True))
     v = v[:, 0]
-    product = _dot(a, v)
+    product = dot(a, v)
     value = jnp.sum(product * v)
     residual = _norm(product - value * v)
     converged = _within(residual, jnp.maximum(tolerance, 8 * n * jnp.finfo(dtype).eps), norm)
@@ -292,8 +179,8 @@ def _smallest_krylov(
         scale = jnp.where(s.matvecs == 0, _nonzero(jnp.max(jnp.abs(product))), s.scale)
         rest, row = product / scale, jnp.zeros(steps + 1, dtype)
         for _ in range(2):  # the second pass removes the rounding errors of the first
-            part = _dot(s.basis, rest)
-            rest, row = rest - _dot(part, s.basis), row + part
+            part = dot(s.basis, rest)
+            rest, row = rest - dot(part, s.basis), row + part
         coupling = _norm(rest)
         return s._replace(
             basis=s.basis.at[s.used + 1].set(rest / _nonzero(coupling)),
@@ -322,9 +209,9 @@ def _smallest_krylov(
         # On a GPU the float32 vectors of the small problem are orthonormal only to 2e-6, and that
         # would add up over the cycles: one Newton step squares the error.
         mixture = mixture[:, :keep]
-        mixture = 1.5 * mixture - 0.5 * _dot(mixture, _dot(mixture.T, mixture))
-        low = _dot(mixture.T, _dot(small, mixture))
-        kept = _dot(mixture.T, s.basis[:steps])
+        mixture = 1.5 * mixture - 0.5 * dot(mixture, dot(mixture.T, mixture))
+        low = dot(mixture.T, dot(small, mixture))
+        kept = dot(mixture.T, s.basis[:steps])
         empty = jnp.zeros((steps - keep, n), dtype)
         return s._replace(
             basis=jnp.concatenate([kept, s.basis[steps:], empty]),
@@ -391,6 +278,12 @@ class SingularPair(eqx.Module):
     """A right = value left and A' left = value right, but for `residual` in the second.
 
     Both vectors have norm 1. `matvecs` counts products with A and with A'.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from mostfw.linalg import leading_singular_pair
+    >>> pair = leading_singular_pair(2 * jnp.eye(2, 3), jax.random.PRNGKey(0))
+    >>> round(float(pair.value), 6)
+    2.0
     """
 
     value: Float[Array, ""]

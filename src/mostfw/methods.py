@@ -310,7 +310,13 @@ def svrf(growth: int = 96) -> Method:
 
 
 class FirstOne(eqx.Module):
-    """1 at k = 1, then another schedule."""
+    """1 at k = 1, then another schedule.
+
+    >>> import mostfw as fw
+    >>> first_one = fw.methods.FirstOne(fw.schedules.Power(1, shift=1))
+    >>> float(first_one(1)), float(first_one(3))
+    (1.0, 0.25)
+    """
 
     rest: Power
 
@@ -323,7 +329,12 @@ class FirstOne(eqx.Module):
 
 
 class EpochStep(eqx.Module):
-    """2/(j+1) with j counted from the start of SVRF's epoch."""
+    """2/(j+1) with j counted from the start of SVRF's epoch.
+
+    >>> import mostfw as fw
+    >>> float(fw.methods.EpochStep()(15))  # the second epoch begins
+    1.0
+    """
 
     inner: Power = Power(2, shift=1)
 

@@ -30,7 +30,14 @@ PROBE_NUMBERS = 2**20  # points evaluated side by side hold at most about this m
 
 
 class Probe(eqx.Module):
-    """A gradient estimate, with the size of the values that it came from."""
+    """A gradient estimate, with the size of the values that it came from.
+
+    >>> import jax, jax.numpy as jnp, mostfw as fw
+    >>> x = jnp.ones(2)
+    >>> probe = fw.oracles.CGE().estimate(lambda p: jnp.sum(p**2), x, 0.5, jax.random.PRNGKey(0))
+    >>> probe.gradient.tolist()
+    [2.0, 2.0]
+    """
 
     gradient: Point
     size: jax.Array
@@ -82,7 +89,13 @@ class ZerothOrder(eqx.Module):
 
 
 class Estimated(Term):
-    """An objective seen through its values only."""
+    """An objective seen through its values only.
+
+    >>> import numpy as np, mostfw as fw
+    >>> objective = fw.objectives.Linear(np.arange(3.0), batch=1)
+    >>> fw.oracles.CGE().term(objective, dimension=3).calls
+    6
+    """
 
     counter: ClassVar[str] = "values"
     costly: ClassVar[bool] = True

@@ -64,7 +64,12 @@ class Counts:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """One record point: `iteration` steps were done, and this was seen at the new point."""
+    """One record point: `iteration` steps were done, and this was seen at the new point.
+
+    >>> import mostfw as fw
+    >>> fw.Record(9, 0.1, 2.0, -0.5, {"rows": 3.0}, {"rows": 0.25}, {}, fw.Counts()).merit
+    0.75
+    """
 
     iteration: int
     seconds: float

@@ -30,7 +30,16 @@ class Penalty(eqx.Module):
 
 
 def numbers_at(k: Any, smoothing: Penalty | None, rho: Schedule, size: Any, dtype: Any) -> Numbers:
-    """The numbers of iteration k."""
+    """The numbers of iteration k.
+
+    >>> import numpy as np, mostfw as fw
+    >>> mu = fw.schedules.Power(2.0, exponent=0.5)
+    >>> numbers = fw.smoothing.numbers_at(
+    ...     4, fw.smoothing.Penalty(mu), fw.schedules.Constant(0.1), 0.0, np.float32
+    ... )
+    >>> float(numbers.penalty)
+    1.0
+    """
     penalty = 0.0 if smoothing is None else smoothing.inverse(k)
     return Numbers(
         penalty=jnp.asarray(penalty, dtype),

@@ -197,7 +197,7 @@ class _Run:
             most = points[-1] - self.done
             self.feeder = Feeder(self.problem.objective, self.done, most, self.problem.dtype)
             self._refill()
-            self.on_device.objective.check_value(self.problem.structure, self._minibatch(self.fed))
+            self.problem.objective.check_value(self.problem.structure, self._minibatch(self.fed))
         self._compile()
         limit = math.inf if seconds is None else self.seconds + seconds
         for point in points:

@@ -257,7 +257,8 @@ def check_tracker(tracker: Tracker, steps: int = 400) -> None:
     """
     with jax.enable_x64(True):
         rng = np.random.default_rng(0)
-        data = {"a": rng.standard_normal((40, 5)), "b": rng.standard_normal(40)}
+        # The targets are out of reach, so that the gradient at the solution is far from 0.
+        data = {"a": 1 + 0.3 * rng.standard_normal((40, 5)), "b": 5 + rng.standard_normal(40)}
 
         def loss(x: Any, row: Any) -> jax.Array:
             return (jnp.dot(row["a"], x) - row["b"]) ** 2 / 2

@@ -26,7 +26,15 @@ TRACKERS: Registry = Registry("tracker")
 
 
 class Tracker(eqx.Module):
-    """The base: `start` gives the memory; `depart` and `arrive` renew estimate and memory."""
+    """The base: `start` gives the memory; `depart` and `arrive` renew estimate and memory.
+
+    >>> import mostfw as fw
+    >>> class Newest(fw.trackers.Tracker):
+    ...     def arrive(self, estimate, memory, here, k):
+    ...         return here.add(estimate.scaled(0.0), 1.0), memory
+    >>> fw.Method("newest", Newest(), fw.schedules.Power(2, shift=1)).name
+    'newest'
+    """
 
     needs_whole: ClassVar[bool] = False  # asks for gradients of the whole sum
     needs_sum: ClassVar[bool] = False  # draws batches of its own: every term must be a finite sum
@@ -355,5 +363,10 @@ def _beside(flags: jax.Array, message: jax.Array) -> jax.Array:
 
 def when(flag: jax.Array, function: Any, carry: Any) -> Any:
     """function(carry) if flag, else carry: a loop of at most one turn, which works in place where
-    a pass-through `cond` would copy its operands."""
+    a pass-through `cond` would copy its operands.
+
+    >>> import mostfw as fw
+    >>> int(fw.trackers.when(True, lambda c: c + 1, 1)), int(fw.trackers.when(False, abs, -1))
+    (2, -1)
+    """
     return lax.fori_loop(0, jnp.asarray(flag, jnp.int32), lambda _, c: function(c), carry)

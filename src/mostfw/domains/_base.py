@@ -24,7 +24,13 @@ DOMAINS: Registry = Registry("domain")
 
 
 class LinearMinimum(eqx.Module):
-    """What an LMO found: the atom, <s, atom>, and the operator products that it took."""
+    """What an LMO found: the atom, <s, atom>, and the operator products that it took.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> found = fw.domains.Simplex(2).lmo(jnp.array([3.0, 1.0]))
+    >>> found.atom.dense().tolist(), float(found.value), int(found.matvecs)
+    ([0.0, 1.0], 1.0, 0)
+    """
 
     atom: Any
     value: jax.Array

@@ -251,7 +251,12 @@ def _matmul(a: Any, b: Any) -> jax.Array:
 
 
 def as_map(G: Any) -> LinearMap:
-    """A matrix, scipy.sparse matrix, function or map as a map."""
+    """A matrix, scipy.sparse matrix, function or map as a map.
+
+    >>> import numpy as np, mostfw as fw
+    >>> type(fw.maps.as_map(np.ones((1, 2)))).__name__
+    'Dense'
+    """
     if isinstance(G, LinearMap):
         return G
     if scipy.sparse.issparse(G):

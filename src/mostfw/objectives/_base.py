@@ -17,7 +17,7 @@ OBJECTIVES: Registry = Registry("objective")
 
 
 class Objective(Term):
-    """A term with values."""
+    """A term with values: what a Problem minimises."""
 
     @abc.abstractmethod
     def value(self, x: Point, xi: Any) -> jax.Array:

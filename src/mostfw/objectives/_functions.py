@@ -41,16 +41,10 @@ class Differentiated(Objective):
 
     def check_value(self, structure: Structure, minibatch: Any = None) -> None:
         """The user's function returns one real number; `minibatch` is for online objectives."""
-
-        def value(x: Point) -> Any:
-            drawn = None if self.whole else self.sample(jax.random.PRNGKey(0), self.batch)
-            return self.value(x, drawn)
-
         try:
-            if self.online:
-                found = jax.eval_shape(self.value, structure, minibatch)
-            else:
-                found = jax.eval_shape(value, structure)
+            given = self.online or self.whole
+            draw = minibatch if given else self.sample(jax.random.PRNGKey(0), self.batch)
+            found = jax.eval_shape(self.value, structure, draw)
         except MostFWError:
             raise
         except Exception as error:
@@ -200,7 +194,7 @@ class FiniteSum(Differentiated):
 
     def sample(self, key: Any, size: int) -> Any:
         index = jax.random.randint(key, (size,), 0, self.slots)
-        return index, jax.tree.map(lambda leaf: leaf[index], self.data)
+        return index, jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], self.data)
 
     def value(self, x: Point, xi: Any) -> jax.Array:
         if xi is None:
