@@ -204,6 +204,10 @@ def _value(name: str, text: str) -> Any:
 def _run(options: argparse.Namespace) -> int:
     if options.device is not None:
         jax.config.update("jax_platforms", "cuda" if options.device == "gpu" else "cpu")
+    if options.json not in (None, "-") and not Path(options.json).resolve().parent.is_dir():
+        raise InvalidInputError(
+            f"--json {options.json!r}: its folder does not exist; make it first, before a long run."
+        )
     given = parameters(options.set)
     method = methods.get(options.method, **given)
     result = solve(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -10,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import trees
+from . import checks, trees
 from .errors import InvalidInputError, MostFWError, ShapeError
 from .maps import LinearMap, as_map
 from .sets import ConvexSet
@@ -57,9 +56,7 @@ class Affine(Term):
             raise InvalidInputError(
                 f"the set X of constraint {name!r} is a {type(X).__name__}: use one of mostfw.sets."
             )
-        if not (np.ndim(weight) == 0 and math.isfinite(weight) and weight > 0):
-            raise InvalidInputError(f"weight of constraint {name!r} is {weight}: give one above 0.")
-        self.weight = float(weight)
+        self.weight = checks.number(f"the weight of constraint {name!r}", weight, above=0)
         self.batch, self.total, self.table_slots = 0, None, 0  # known once x has a shape
         self.image = ()
         self.even = all(_even(leaf) for leaf in jax.tree.leaves(X))

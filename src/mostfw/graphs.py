@@ -84,11 +84,12 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
             "a graph must be a square matrix, a list of edges, a networkx graph or a file name, "
             f"got a {type(source).__name__}."
         ) from error
-    if array.ndim == 2 and array.shape[0] == array.shape[1] and array.shape[0] > 3:
-        return _checked(array, name or "graph")
-    if array.ndim == 2 and array.shape[1] in (2, 3) and array.shape[0] != array.shape[1]:
+    # A list of tuples is edges, even when two of them would make a square matrix.
+    pairs = not isinstance(source, np.ndarray) and all(isinstance(row, tuple) for row in source)
+    square = array.ndim == 2 and array.shape[0] == array.shape[1]
+    if array.ndim == 2 and array.shape[1] in (2, 3) and (pairs or not square):
         return _from_edges(array, name or "graph")
-    if array.ndim == 2 and array.shape[0] == array.shape[1]:
+    if square:
         return _checked(array, name or "graph")
     raise ShapeError(f"a graph of shape {array.shape} is neither a square matrix nor edges.")
 
@@ -140,7 +141,9 @@ def _edge(text: list[str], path: Path, number: int) -> tuple[float, float, float
 
 def _from_edges(edges: np.ndarray, name: str) -> Graph:
     nodes = edges[:, :2]
-    if not np.all(np.isfinite(edges)) or np.any(nodes != np.round(nodes)) or nodes.min() < 0:
+    if not np.all(np.isfinite(edges)):
+        raise InvalidInputError(f"graph {name!r}: an edge has a NaN or infinite number.")
+    if np.any(nodes != np.round(nodes)) or nodes.min() < 0:
         raise InvalidInputError(f"graph {name!r}: nodes must be whole numbers from 0 on.")
     count = int(nodes.max()) + 1
     if count > 50 * (len(edges) + 1):

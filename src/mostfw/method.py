@@ -53,6 +53,10 @@ class Method(eqx.Module):
             raise InvalidInputError(
                 f"constraints is {self.constraints!r}: give one of {', '.join(CONSTRAINT_KINDS)}."
             )
+        if not isinstance(self.oracle, FirstOrder | ZerothOrder):
+            raise InvalidInputError(
+                f"the oracle is {self.oracle!r}: give one of mostfw.oracles, such as CGE()."
+            )
         if self.constraints != "none" and self.smoothing is None:
             raise InvalidInputError(f"method {self.name!r} handles constraints: give smoothing=.")
 
@@ -124,21 +128,27 @@ class Method(eqx.Module):
                 "most-fw, shcgm or sfw",
             )
         for term in self.terms(problem):
-            if self.tracker.needs_sum and term.total is None:
+            if self.tracker.needs_sum and not term.single:
                 raise self._unsuitable(
-                    f"draws batches of a finite sum, and {term.label} is not one", "most-fw or sfw"
+                    f"draws growing batches of a finite sum, and {term.label} is not one that can "
+                    "be drawn summand by summand",
+                    "most-fw or sfw",
                 )
-            if self.tracker.needs_table and not term.whole:
-                try:
-                    assert term.slots >= 1
-                except InvalidInputError:
-                    raise self._unsuitable(
-                        f"keeps a table of summands, and {term.label} has none",
-                        "most-fw, most-fw+ or sfw",
-                    ) from None
+            if self.tracker.needs_table and not (term.whole or _has_table(term)):
+                raise self._unsuitable(
+                    f"keeps a table of summands, and {term.label} has none",
+                    "most-fw, most-fw+ or sfw",
+                )
 
     def _unsuitable(self, why: str, fits: str) -> UnsuitableMethodError:
         return UnsuitableMethodError(f"method {self.name!r} {why}. What would fit: {fits}.")
+
+
+def _has_table(term: Term) -> bool:
+    try:
+        return term.single and term.slots >= 1
+    except InvalidInputError:
+        return False
 
 
 def _is_number(leaf: Any) -> bool:

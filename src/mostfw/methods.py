@@ -7,14 +7,13 @@ k = 1, 2, ...; the constants are the published ones and every one of them is a p
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
-import numpy as np
 
+from . import checks
 from .errors import InvalidInputError
 from .method import Method
 from .oracles import CGE, ZerothOrder
@@ -42,15 +41,8 @@ def _named(name: str) -> Callable[[Callable[..., Method]], Callable[..., Method]
 
 
 def _penalty(mu_c: float, shift: float, exponent: float) -> Penalty:
-    _positive("mu_c", mu_c)
+    checks.number("mu_c", mu_c, above=0)
     return Penalty(Power(mu_c, shift=shift, exponent=exponent))
-
-
-def _positive(thing: str, value: float, zero: bool = False) -> None:
-    number = isinstance(value, int | float | np.number) and math.isfinite(value)
-    if not (number and (value > 0 or (zero and value == 0))):
-        least = "at least 0" if zero else "above 0"
-        raise InvalidInputError(f"{thing} is {value!r}: give a finite number {least}.")
 
 
 @_named("sfw")
@@ -61,7 +53,8 @@ def sfw(step: float = 9.0, step_shift: float = 8.0) -> Method:
     >>> fw.methods.sfw().name
     'sfw'
     """
-    _positive("step", step)
+    checks.number("step", step, above=0)
+    checks.number("step_shift", step_shift, least=0)
     return Method(
         name="sfw",
         tracker=Averaging(Power(4, shift=7, exponent=2 / 3, cap=1)),
@@ -93,7 +86,7 @@ def orgfw(exponent: float = 1.0) -> Method:
     >>> print(fw.methods.orgfw().tracker)
     momentum, weight 1 at k=1, then 1/(k+1)
     """
-    _positive("the exponent of the weight", exponent)
+    checks.number("the exponent of the weight", exponent, above=0)
     return Method(
         name="orgfw",
         tracker=Momentum(FirstOne(Power(1, shift=1, exponent=exponent))),
@@ -211,7 +204,7 @@ def most_fw_plus(mu_c: float = 1.0, b: float = 1 / 4) -> Method:
     >>> print(fw.methods.most_fw_plus(b=1 / 6).smoothing)
     penalty, mu_k = 1/(k+1)^(1/6)
     """
-    _positive("the exponent b of mu_k", b)
+    checks.number("the exponent b of mu_k", b, above=0)
     return Method(
         name="most-fw+",
         tracker=Momentum(Power(1)),
@@ -304,9 +297,8 @@ def svrf(growth: int = 96) -> Method:
     >>> print(fw.methods.svrf().step_size)
     2/(j+1), j the step in its epoch
     """
-    if not (isinstance(growth, int | np.integer) and growth >= 1):
-        raise InvalidInputError(f"growth is {growth!r}: give a whole number, at least 1.")
-    return Method(name="svrf", tracker=Snapshot(growth=growth), step_size=EpochStep())
+    tracker = Snapshot(growth=checks.whole("growth", growth, 1))
+    return Method(name="svrf", tracker=tracker, step_size=EpochStep())
 
 
 class FirstOne(eqx.Module):
@@ -352,7 +344,7 @@ def trimmed(method: Method, tau_0: float, relative: bool = False) -> Method:
     >>> print(fw.methods.trimmed(fw.methods.most_fw_plus(), tau_0=5).trimming)
     skip while ||s_k - v|| < 5/(k+1)^(1/4)
     """
-    _positive("tau_0", tau_0, zero=True)
+    checks.number("tau_0", tau_0, least=0)
     exponent = 1 / 4 if method.constraints == "sampled" else 1 / 2
     rule = Trimming(Power(tau_0, shift=1, exponent=exponent), relative)
     return replaced(method, name=f"t-{method.name}", trimming=rule)

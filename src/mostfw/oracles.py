@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from . import trees
+from . import checks, trees
 from .objectives import Objective
 from .registry import Registry
 from .schedules import Power
@@ -251,6 +251,9 @@ class IRDSA(ZerothOrder):
 
     floor_power: ClassVar[float] = 1 / 2
     directions: int = eqx.field(static=True, default=6)
+
+    def __check_init__(self) -> None:
+        checks.whole("the directions of I-RDSA", self.directions, 1)
 
     def values_per_point(self, dimension: int) -> int:
         return self.directions + 1

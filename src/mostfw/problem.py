@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from . import checks
 from .constraints import Affine
 from .domains import Domain
-from .errors import InvalidInputError
+from .errors import InvalidInputError, ShapeError
 from .objectives import Objective
 from .trees import Point, Structure
 
@@ -66,11 +67,17 @@ class Problem(eqx.Module):
                 f"the domain is a {type(domain).__name__}: use one of mostfw.domains."
             )
         constraints = (constraints,) if isinstance(constraints, Affine) else tuple(constraints)
+        for constraint in constraints:
+            if not isinstance(constraint, Affine):
+                raise InvalidInputError(
+                    f"a constraint is a {type(constraint).__name__}: write "
+                    "mostfw.constraints.Affine(G, X)."
+                )
         names = [constraint.name for constraint in constraints]
         if len(set(names)) != len(names):
             raise InvalidInputError(f"two constraints share a name: {names}. Give each its own.")
-        if optimum is not None and not np.isfinite(optimum):
-            raise InvalidInputError(f"the known optimum is {optimum}: leave it out if unknown.")
+        if optimum is not None:
+            checks.number("the known optimum", optimum)
         self.dtype_name = str(_dtype((objective, constraints), dtype))
         with self.precision():
             structure = domain.structure(self.dtype)
@@ -79,6 +86,19 @@ class Problem(eqx.Module):
         self.domain = domain
         self.optimum = None if optimum is None else float(optimum)
         self.metrics, self.answer, self.name = dict(metrics or {}), answer, name
+        self._check_metrics()
+
+    def _check_metrics(self) -> None:
+        for name, function in self.metrics.items():
+            try:
+                with self.precision():
+                    found = jax.eval_shape(function, self.structure)
+            except Exception as error:
+                raise InvalidInputError(
+                    f"metric {name!r} fails on a point: {type(error).__name__}: {error}"
+                ) from error
+            if getattr(found, "shape", None) != ():
+                raise ShapeError(f"metric {name!r} must return one number, not {found}.")
 
     def __str__(self) -> str:
         head = f"min {type(self.objective).__name__} over {type(self.domain).__name__}"
@@ -118,7 +138,10 @@ def _to_device(leaf: Any, dtype: Any) -> Any:
 def _dtype(parts: Any, given: Any) -> np.dtype:
     """float64 if asked for or if any float array is float64; else float32 if there is one."""
     if given is not None:
-        dtype = np.dtype(given)
+        try:
+            dtype = np.dtype(given)
+        except TypeError:
+            raise InvalidInputError(f"dtype is {given!r}: give float32 or float64.") from None
         if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise InvalidInputError(f"dtype is {dtype}: give float32 or float64.")
         return dtype

@@ -108,7 +108,7 @@ class Sight(eqx.Module):
         for index, term in enumerate(self.terms):
             assert term.total is not None
             limit = jnp.minimum(jnp.asarray(size, jnp.int32), min(term.total, 2**31 - 1))
-            every = limit == term.total
+            every = limit == term.total if term.total < 2**31 else jnp.zeros((), bool)
             drawn = jnp.where(every, 0, limit)
             key = jax.random.fold_in(self.key, len(self.terms) + index)
             piece, left = 1, drawn

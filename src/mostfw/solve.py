@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from . import checks
 from . import methods as presets
 from .errors import InvalidInputError, NonFiniteError
 from .frank_wolfe import State, advance, current, direction, numbers_of, start
@@ -42,6 +43,11 @@ class Tolerance:
 
     gap: float = math.inf
     violation: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("gap", "violation"):
+            if getattr(self, name) != math.inf:
+                checks.number(f"the tolerance of {name}", getattr(self, name), least=0)
 
     def reached(self, record: Record) -> bool:
         gap = math.inf if record.relative_gap is None else abs(record.relative_gap)
@@ -118,12 +124,9 @@ def _chosen(problem: Problem, method: Method | str | None) -> Method:
 def _check_budgets(
     problem: Problem, iterations: int, seconds: float | None, stop: Tolerance | None
 ) -> None:
-    if not (isinstance(iterations, int | np.integer) and iterations >= 1):
-        raise InvalidInputError(f"iterations is {iterations!r}: give a whole number, at least 1.")
-    if iterations >= 2**31 - 1:
-        raise InvalidInputError(f"iterations is {iterations}: at most 2^31 - 2 can be counted.")
-    if seconds is not None and not (isinstance(seconds, int | float | np.number) and seconds > 0):
-        raise InvalidInputError(f"seconds is {seconds!r}: give a time budget above 0, or None.")
+    checks.whole("iterations", iterations, 1, 2**31 - 2)
+    if seconds is not None:
+        checks.number("seconds", seconds, above=0)
     if stop is not None and not isinstance(stop, Tolerance):
         raise InvalidInputError(f"stop is {stop!r}: give a mostfw.Tolerance(gap=, violation=).")
     if stop is not None and math.isfinite(stop.gap) and problem.optimum is None:
@@ -140,8 +143,7 @@ def _record_points(record: int | Iterable[int] | None, first: int, last: int) ->
         count = max(2, math.ceil(per_decade * math.log10(max(last, 10))) + 1)
         points = np.unique(np.geomspace(1, last, count).round().astype(int)).tolist()
     elif isinstance(record, int | np.integer):
-        if record < 1:
-            raise InvalidInputError(f"record is {record}: give a spacing of at least 1.")
+        checks.whole("record", record, 1)
         points = list(range(first + record, last + 1, record))
     else:
         try:
@@ -166,9 +168,7 @@ class _Run:
         self.problem, self.method = problem, method.bind(problem)
         if seed is None:
             seed = 0 if warm_start is None else warm_start.seed
-        if not (isinstance(seed, int | np.integer) and 0 <= seed < 2**32):
-            raise InvalidInputError(f"seed is {seed!r}: give a whole number from 0 to 2^32 - 1.")
-        self.seed = int(seed)
+        self.seed = checks.whole("seed", seed, 0, 2**32 - 1)
         self.seconds, self.compile_seconds = 0.0, 0.0
         self.history = History()
         with problem.precision():

@@ -56,6 +56,11 @@ class Term(eqx.Module):
         """Whether the gradients of matrices come out symmetric."""
         return False
 
+    @property
+    def single(self) -> bool:
+        """Whether summands can be drawn one by one, as growing batches need."""
+        return self.total is not None
+
     def scale(self, size: int) -> float:
         """What makes the sum over `size` samples unbiased: total/size, or a mean of draws."""
         return (1 if self.total is None else self.total) / size
@@ -145,4 +150,6 @@ def replaced(module: Any, **fields: Any) -> Any:
     for field in dataclasses.fields(module):
         value = fields[field.name] if field.name in fields else getattr(module, field.name)
         object.__setattr__(made, field.name, value)
+    if hasattr(made, "__check_init__"):
+        made.__check_init__()
     return made

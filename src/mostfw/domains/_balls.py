@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import atoms, trees
-from ..errors import InvalidInputError
+from .. import atoms, checks, trees
+from ..errors import ShapeError
 from ..trees import Point, Structure
-from ._base import DOMAINS, Domain, LinearMinimum, no_products, positive, whole_shape
+from ._base import DOMAINS, Domain, LinearMinimum, no_products
 
 
 @DOMAINS.register
@@ -31,8 +31,8 @@ class Simplex(Domain):
     equality: bool = eqx.field(static=True)
 
     def __init__(self, shape: int | Sequence[int], total: float = 1.0, equality: bool = True):
-        self.shape = whole_shape("Simplex shape", shape)
-        self.total = positive("the total of a Simplex", total)
+        self.shape = checks.shape("Simplex shape", shape)
+        self.total = checks.number("the total of a Simplex", total, above=0)
         self.equality = equality
 
     def structure(self, dtype: Any) -> Structure:
@@ -79,8 +79,8 @@ class L1Ball(Domain):
     radius: float
 
     def __init__(self, shape: int | Sequence[int], radius: float = 1.0) -> None:
-        self.shape = whole_shape("L1Ball shape", shape)
-        self.radius = positive("the radius of an L1Ball", radius)
+        self.shape = checks.shape("L1Ball shape", shape)
+        self.radius = checks.number("the radius of an L1Ball", radius, above=0)
 
     def structure(self, dtype: Any) -> Structure:
         return jax.ShapeDtypeStruct(self.shape, dtype)
@@ -123,11 +123,15 @@ class L2Ball(Domain):
     center: Any
 
     def __init__(self, shape: int | Sequence[int], radius: float = 1.0, center: Any = 0.0) -> None:
-        self.shape = whole_shape("L2Ball shape", shape)
-        self.radius = positive("the radius of an L2Ball", radius)
-        self.center = center
-        if not np.all(np.isfinite(center)):
-            raise InvalidInputError("the center of an L2Ball has NaN or infinite entries.")
+        self.shape = checks.shape("L2Ball shape", shape)
+        self.radius = checks.number("the radius of an L2Ball", radius, above=0)
+        self.center = checks.data("the center of an L2Ball", center) if np.ndim(center) else center
+        if np.ndim(center) == 0:
+            checks.number("the center of an L2Ball", center)
+        elif np.shape(center) != self.shape:
+            raise ShapeError(
+                f"the center of an L2Ball has shape {np.shape(center)}, but it has {self.shape}."
+            )
 
     def structure(self, dtype: Any) -> Structure:
         return jax.ShapeDtypeStruct(self.shape, dtype)

@@ -6,17 +6,13 @@ LMO means argmin, everywhere: `lmo(s)` gives an atom z with <s, z> = min over C 
 from __future__ import annotations
 
 import abc
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from .. import atoms
-from ..errors import InvalidInputError
 from ..registry import Registry
 from ..trees import Point, Structure
 
@@ -82,23 +78,6 @@ class Domain(eqx.Module):
     def contains(self, x: Point, tolerance: float = 1e-9) -> bool:
         """Whether x is in the domain, to `tolerance` relative to its diameter."""
         return bool(self.excess(x) <= tolerance * max(1.0, self.diameter))
-
-
-def positive(thing: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (number > 0 and math.isfinite(number)):
-        raise InvalidInputError(f"{thing} is {value!r}, but must be a positive finite number.")
-    return number
-
-
-def whole_shape(thing: str, shape: int | Sequence[int]) -> tuple[int, ...]:
-    shape = tuple(shape) if isinstance(shape, Sequence | np.ndarray) else (shape,)
-    if not shape or any(not isinstance(n, int | np.integer) or n < 1 for n in shape):
-        raise InvalidInputError(f"{thing} is {shape}, but must be whole numbers of at least 1.")
-    return tuple(int(n) for n in shape)
 
 
 def no_products() -> jax.Array:

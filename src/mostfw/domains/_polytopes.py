@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import atoms
+from .. import atoms, checks
 from ..assignment import assign
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, ShapeError
 from ..trees import Point, Structure
 from ._balls import L1Ball, Simplex
-from ._base import DOMAINS, Domain, LinearMinimum, no_products, positive, whole_shape
+from ._base import DOMAINS, Domain, LinearMinimum, no_products
 from ._spectral import Spectrahedron
 
 
@@ -35,11 +35,20 @@ class Box(Domain):
     shape: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, lower: Any, upper: Any, shape: int | Sequence[int] | None = None) -> None:
-        natural = np.broadcast_shapes(np.shape(lower), np.shape(upper))
-        self.shape = whole_shape("Box shape", natural if shape is None else shape)
+        for bound in (lower, upper):
+            checks.data("a bound of a Box domain", bound)
+        try:
+            natural = np.broadcast_shapes(np.shape(lower), np.shape(upper))
+            self.shape = checks.shape("Box shape", natural if shape is None else shape)
+            np.broadcast_shapes(natural, self.shape)
+        except ValueError:
+            raise ShapeError(
+                f"the bounds of a Box have shapes {np.shape(lower)} and {np.shape(upper)}, which "
+                f"do not fit {'each other' if shape is None else f'the shape {shape}'}."
+            ) from None
+        if np.broadcast_shapes(natural, self.shape) != self.shape:
+            raise ShapeError(f"the bounds of a Box have shape {natural}, but it has {self.shape}.")
         self.lower, self.upper = lower, upper
-        if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper))):
-            raise InvalidInputError("a Box domain needs finite bounds: it must be compact.")
         if np.any(np.asarray(lower) > np.asarray(upper)):
             raise InvalidInputError("a Box domain has lower > upper somewhere: it is empty.")
 
@@ -84,8 +93,8 @@ def LinfBall(shape: int | Sequence[int], radius: float = 1.0) -> Box:
     >>> fw.domains.LinfBall(4, 0.5).diameter
     2.0
     """
-    radius = positive("the radius of a LinfBall", radius)
-    return Box(-radius, radius, shape=whole_shape("LinfBall shape", shape))
+    radius = checks.number("the radius of a LinfBall", radius, above=0)
+    return Box(-radius, radius, shape=checks.shape("LinfBall shape", shape))
 
 
 @DOMAINS.register
@@ -104,12 +113,9 @@ class KSparse(Domain):
     radius: float
 
     def __init__(self, shape: int | Sequence[int], k: int, radius: float = 1.0) -> None:
-        self.shape = whole_shape("KSparse shape", shape)
-        self.radius = positive("the radius of a KSparse polytope", radius)
-        self.k = k
-        most = math.prod(self.shape)
-        if not (isinstance(k, int | np.integer) and 1 <= k <= most):
-            raise InvalidInputError(f"KSparse k is {k!r}: give a whole number from 1 to {most}.")
+        self.shape = checks.shape("KSparse shape", shape)
+        self.radius = checks.number("the radius of a KSparse polytope", radius, above=0)
+        self.k = checks.whole("KSparse k", k, 1, math.prod(self.shape))
 
     def structure(self, dtype: Any) -> Structure:
         return jax.ShapeDtypeStruct(self.shape, dtype)
@@ -155,7 +161,7 @@ class Birkhoff(Domain):
     n: int = eqx.field(static=True)
 
     def __init__(self, n: int) -> None:
-        (self.n,) = whole_shape("Birkhoff size n", n)
+        self.n = checks.whole("Birkhoff size n", n, 1)
 
     def structure(self, dtype: Any) -> Structure:
         return jax.ShapeDtypeStruct((self.n, self.n), dtype)

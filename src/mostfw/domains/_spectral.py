@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import atoms, linalg, trees
+from .. import atoms, checks, linalg, trees
 from ..errors import InvalidInputError
 from ..trees import Point, Structure
-from ._base import DOMAINS, Domain, LinearMinimum, no_products, positive, whole_shape
+from ._base import DOMAINS, Domain, LinearMinimum, no_products
 
 
 @DOMAINS.register
@@ -39,8 +39,8 @@ class Spectrahedron(Domain):
 
     def __init__(self, n: int | Sequence[int], trace: float, equality: bool = False) -> None:
         self.single = isinstance(n, int | np.integer)
-        self.sizes = whole_shape("Spectrahedron size n", n)
-        self.trace = positive("the trace bound of a Spectrahedron", trace)
+        self.sizes = checks.shape("Spectrahedron size n", n)
+        self.trace = checks.number("the trace bound of a Spectrahedron", trace, above=0)
         self.equality = equality
 
     def _tree(self, blocks: list[Any]) -> Any:
@@ -123,10 +123,10 @@ class NuclearBall(Domain):
     radius: float
 
     def __init__(self, shape: Sequence[int], radius: float) -> None:
-        self.shape = whole_shape("NuclearBall shape", shape)
+        self.shape = checks.shape("NuclearBall shape", shape)
         if len(self.shape) != 2:
             raise InvalidInputError(f"NuclearBall shape is {self.shape}: give two sizes (m, n).")
-        self.radius = positive("the radius of a NuclearBall", radius)
+        self.radius = checks.number("the radius of a NuclearBall", radius, above=0)
 
     def structure(self, dtype: Any) -> Structure:
         return jax.ShapeDtypeStruct(self.shape, dtype)

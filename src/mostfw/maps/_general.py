@@ -214,12 +214,23 @@ class Function(LinearMap):
             x, back = trees.symmetrised(x), trees.symmetrised(back)
         left, right = float(jnp.sum(self.function(x) * u)), float(trees.inner(x, back))
         size = float(trees.norm(self.function(x)) * trees.norm(u)) + 1e-30
-        if abs(left - right) > 1e-3 * size:
+        if not abs(left - right) <= 1e-3 * size:  # NaN too
             raise InvalidInputError(
                 f"the adjoint of G does not match: <Gx, u> = {left:g} but <x, G'u> = {right:g} "
                 "(or G is not linear). Leave adjoint= out to have it by autodiff."
             )
+        self._check_rows(x)
         return self
+
+    def _check_rows(self, x: Point) -> None:
+        if self.at is None or self.row_count is None:
+            return
+        whole = np.asarray(self.function(x)).reshape(-1)
+        if whole.size != self.row_count:
+            raise ShapeError(f"G has {whole.size} rows, but rows= says {self.row_count}.")
+        drawn = np.asarray(self.at(x, jnp.arange(self.row_count)))
+        if drawn.shape != whole.shape or not np.allclose(drawn, whole, rtol=1e-3, atol=1e-6):
+            raise InvalidInputError("at(x, rows) of a Function map is not its Gx at these rows.")
 
     @staticmethod
     def examples() -> list[tuple[LinearMap, Any, bool]]:

@@ -11,11 +11,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .. import trees
 from ..errors import InvalidInputError, ShapeError
 from ..trees import Point, Structure
 from ._base import MAPS, LinearMap
 
 BLOCK_NUMBERS = 2**18  # how many rows of a map without storage are formed at a time
+
+
+def _require_square(linear_map: LinearMap, structure: Structure, least: int = 1) -> None:
+    shape = getattr(structure, "shape", ())
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < least:
+        side = "" if least == 1 else f" of side {least} or more"
+        raise ShapeError(
+            f"{type(linear_map).__name__} needs a square matrix{side}, not points of shape "
+            f"{trees.describe(structure)}."
+        )
 
 
 def _add_symmetric(
@@ -41,6 +52,11 @@ class Identity(LinearMap):
     @property
     def symmetric(self) -> bool:
         return self.is_symmetric
+
+    def resolve(self, structure: Structure) -> LinearMap:
+        if self.is_symmetric:
+            _require_square(self, structure)
+        return self
 
     def forward(self, x: Point) -> jax.Array:
         return x
@@ -78,6 +94,10 @@ class RowSums(LinearMap):
     @property
     def symmetric(self) -> bool:
         return True
+
+    def resolve(self, structure: Structure) -> LinearMap:
+        _require_square(self, structure)
+        return self
 
     def forward(self, x: Point) -> jax.Array:
         return jnp.sum(x, axis=1)
@@ -175,6 +195,10 @@ class Trace(LinearMap):
     @property
     def symmetric(self) -> bool:
         return True
+
+    def resolve(self, structure: Structure) -> LinearMap:
+        _require_square(self, structure)
+        return self
 
     def forward(self, x: Point) -> jax.Array:
         return jnp.trace(x)[None]
@@ -294,10 +318,8 @@ class Triangles(LinearMap):
         return structure.shape[0] ** 3
 
     def resolve(self, structure: Structure) -> LinearMap:
-        shape = getattr(structure, "shape", ())
-        if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 3:
-            raise ShapeError(f"Triangles needs a square matrix of side 3 or more, got {shape}.")
-        return Triangles(side=shape[0])
+        _require_square(self, structure, least=3)
+        return Triangles(side=structure.shape[0])
 
     @staticmethod
     def examples() -> list[tuple[LinearMap, Any, bool]]:

@@ -6,9 +6,7 @@ import abc
 from typing import Any
 
 import jax
-import numpy as np
 
-from ..errors import InvalidInputError
 from ..registry import Registry
 from ..terms import Term
 from ..trees import Point
@@ -31,11 +29,3 @@ class Objective(Term):
     def finite(self) -> bool:
         """Whether the gradient of the whole can be had."""
         return self.total is not None
-
-
-def require_finite(thing: str, array: Any) -> None:
-    if not np.all(np.isfinite(np.asarray(array))):
-        bad = int(np.size(array) - np.sum(np.isfinite(np.asarray(array))))
-        raise InvalidInputError(
-            f"{thing} has {bad} NaN or infinite entries: clean or drop them first."
-        )

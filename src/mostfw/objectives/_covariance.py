@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import trees
+from .. import checks, trees
 from ..errors import InvalidInputError, ShapeError
 from ..terms import Numbers, batch_size
 from ..trees import Point, Structure
-from ._base import OBJECTIVES, Objective, require_finite
+from ._base import OBJECTIVES, Objective
 
 
 @OBJECTIVES.register
@@ -38,10 +38,10 @@ class Covariance(Objective):
         if (factor is None) == (data is None):
             raise InvalidInputError("a Covariance objective needs either factor= or data=.")
         given = factor if data is None else data
+        given = checks.data("the factor or data of a Covariance objective", given)
         if np.ndim(given) != 2:
             raise ShapeError(f"factor or data has shape {np.shape(given)}: two axes are needed.")
-        require_finite("the factor or data of a Covariance objective", given)
-        self.factor, self.data = factor, data
+        self.factor, self.data = (given, None) if data is None else (None, given)
         self.total = None if data is None else np.shape(data)[0]
         self.batch = batch_size(batch, self.total, "a Covariance objective's vectors")
 

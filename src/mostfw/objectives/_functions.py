@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import trees
+from .. import checks, trees
 from ..errors import InvalidInputError, MostFWError, ShapeError
 from ..terms import Numbers, batch_size
 from ..trees import Point, Structure
-from ._base import OBJECTIVES, Objective, require_finite
+from ._base import OBJECTIVES, Objective
 
 
 class Differentiated(Objective):
@@ -45,6 +45,7 @@ class Differentiated(Objective):
             given = self.online or self.whole
             draw = minibatch if given else self.sample(jax.random.PRNGKey(0), self.batch)
             found = jax.eval_shape(self.value, structure, draw)
+            whole = found if self.online else jax.eval_shape(self.whole_value, structure)
         except MostFWError:
             raise
         except Exception as error:
@@ -52,6 +53,8 @@ class Differentiated(Objective):
                 f"the value function of {self.label} fails on a point of shape "
                 f"{trees.describe(structure)}: {type(error).__name__}: {error}"
             ) from error
+        if getattr(found, "shape", None) != getattr(whole, "shape", None):
+            raise ShapeError(f"the whole= function of {self.label} must return one number.")
         if getattr(found, "shape", None) != ():
             raise ShapeError(
                 f"the value function of {self.label} returns shape "
@@ -187,8 +190,7 @@ class FiniteSum(Differentiated):
         if len(lengths) != 1 or lengths == {()}:
             raise ShapeError(f"the data of a FiniteSum have first axes {sorted(lengths)}: one N.")
         (length,) = lengths.pop()
-        for leaf in jax.tree.leaves(data):
-            require_finite("the data of a FiniteSum", leaf)
+        data = jax.tree.map(lambda leaf: checks.data("the data of a FiniteSum", leaf), data)
         self.function, self.data, self.total = value, data, int(length)
         self.batch = batch_size(batch, self.total, "a FiniteSum's data")
 

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import trees
+from .. import checks, trees
 from ..errors import InvalidInputError, ShapeError
 from ..terms import Numbers, batch_size
 from ..trees import Point, Structure
-from ._base import OBJECTIVES, Objective, require_finite
+from ._base import OBJECTIVES, Objective
 
 
 @OBJECTIVES.register
@@ -39,8 +39,12 @@ class Linear(Objective):
     def __init__(self, C: Any, batch: float | int | None = None, sampling: str = "entries"):
         if sampling not in ("entries", "block"):
             raise InvalidInputError(f"sampling is {sampling!r}: give 'entries' or 'block'.")
-        for leaf in jax.tree.leaves(C):
-            require_finite("the matrix C of a Linear objective", leaf)
+        if isinstance(C, tuple):  # several blocks
+            C = tuple(checks.data("the matrix C of a Linear objective", block) for block in C)
+        elif isinstance(C, dict):
+            C = {key: checks.data("the matrix C of a Linear objective", C[key]) for key in C}
+        else:
+            C = checks.data("the matrix C of a Linear objective", C)
         self.matrix = C
         self.total = trees.dimension(C)
         self.sampling = sampling
@@ -61,6 +65,10 @@ class Linear(Objective):
     @property
     def symmetric(self) -> bool:
         return self.is_symmetric
+
+    @property
+    def single(self) -> bool:
+        return self.sampling == "entries"
 
     def resolve(self, structure: Structure) -> Linear:
         mine = trees.structure_of(self.matrix)

@@ -10,7 +10,8 @@ import jax
 
 from ..errors import InvalidInputError, StreamError
 from ..terms import batch_size
-from ..trees import Point
+from ..trees import Point, Structure
+from ._base import Objective
 from ._functions import Differentiated
 
 
@@ -29,7 +30,14 @@ class Source:
     def open(self, first: int) -> Iterable[Any]:
         """The minibatches from number `first` on."""
         if callable(self._stream):
-            return self._stream(first)
+            try:
+                opened = iter(self._stream(first))
+            except Exception as error:
+                raise StreamError(
+                    f"stream({first}) of the Online objective fails or gives no iterable: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+            return opened
         if first > 0:
             raise StreamError(
                 f"the run resumes at minibatch {first}, but its stream is a plain iterable that "
@@ -79,6 +87,11 @@ class Online(Differentiated):
 
     def value(self, x: Point, xi: Any) -> jax.Array:
         return self.function(x, xi)
+
+    def resolve(self, structure: Structure) -> Objective:
+        if self.holdout is not None:
+            self.check_value(structure, self.holdout)
+        return self
 
     def whole_value(self, x: Point) -> jax.Array | None:
         return None if self.holdout is None else self.function(x, self.holdout)

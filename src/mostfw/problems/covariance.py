@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import domains, maps, objectives, sets
+from .. import checks, domains, maps, objectives, sets
 from ..constraints import Affine
 from ..errors import InvalidInputError
 from ..problem import Problem
@@ -25,8 +25,8 @@ def block_factor(n: int, blocks: int = 10, seed: int = 0) -> np.ndarray:
     >>> factor.shape, bool((abs(factor) > 0).sum(axis=1).max() <= 1)
     ((20, 4), True)
     """
-    if not 1 <= blocks <= n:
-        raise InvalidInputError(f"blocks is {blocks}: give a number from 1 to n = {n}.")
+    blocks = checks.whole("blocks", blocks, 1, checks.whole("n", n, 1))
+    seed = checks.whole("seed", seed, 0)
     rng = np.random.default_rng(seed)
     factor = np.zeros((n, blocks))
     for block, support in enumerate(np.array_split(rng.permutation(n), blocks)):
@@ -61,17 +61,19 @@ def covariance(
     if sum(source is not None for source in (n, factor, data)) != 1:
         raise InvalidInputError("covariance needs exactly one of n, factor= and data=.")
     if n is not None:
-        factor = block_factor(int(n), min(blocks, int(n)), seed)
+        factor = block_factor(n, min(blocks, checks.whole("n", n, 1)), seed)
     if factor is not None:
-        factor = np.asarray(factor, dtype=dtype)
+        factor = np.asarray(checks.data("factor", factor), dtype=dtype)
         objective = objectives.Covariance(factor=factor, batch=batch)
         truth = factor @ factor.T
     else:
-        data = np.asarray(data, dtype=dtype)
+        data = np.asarray(checks.data("data", data), dtype=dtype)
         objective = objectives.Covariance(data=data, batch=batch)
         truth = data.T @ data / len(data)
-    trace = float(np.trace(truth)) if trace is None else float(trace)
-    l1_radius = float(np.abs(truth).sum()) if l1_radius is None else float(l1_radius)
+    trace = np.trace(truth) if trace is None else trace
+    l1_radius = np.abs(truth).sum() if l1_radius is None else l1_radius
+    trace = checks.number("trace", trace, above=0)
+    l1_radius = checks.number("l1_radius", l1_radius, above=0)
     scale = float(np.sum(truth**2))
     feasible = np.trace(truth) <= trace * (1 + 1e-9) and np.abs(truth).sum() <= l1_radius * (
         1 + 1e-9

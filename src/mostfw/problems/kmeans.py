@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .. import domains, maps, objectives, sets
+from .. import checks, domains, maps, objectives, sets
 from ..constraints import Affine
-from ..errors import InvalidInputError, ShapeError
+from ..errors import ShapeError
 from ..problem import Problem
 
 
@@ -35,17 +35,11 @@ def kmeans(
     >>> problem.domain.trace
     2.0
     """
-    points = np.asarray(points, dtype=dtype)
+    points = np.asarray(checks.data("the points", points), dtype=dtype)
     if points.ndim != 2:
         raise ShapeError(f"the points have shape {points.shape}: give one row a point.")
-    if not np.all(np.isfinite(points)):
-        bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
-        raise InvalidInputError(
-            f"{bad.size} points have NaN or infinite coordinates (row {bad[0]} first): drop them."
-        )
     n = points.shape[0]
-    if not (isinstance(clusters, int | np.integer) and 1 <= clusters <= n):
-        raise InvalidInputError(f"clusters is {clusters!r}: give a whole number from 1 to {n}.")
+    clusters = checks.whole("clusters", clusters, 1, n)
     return Problem(
         objectives.Linear(squared_distances(points), batch=batch, sampling=sampling),
         domains.Spectrahedron(n, trace=float(clusters)),
@@ -61,7 +55,7 @@ def kmeans(
         ],
         optimum=optimum,
         metrics={"trace": jnp.trace},
-        answer=lambda x: rounded(points, x, int(clusters)),
+        answer=lambda x: rounded(points, x, clusters),
         name=f"kmeans N={n} K={clusters}",
         dtype=dtype,
     )

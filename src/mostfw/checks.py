@@ -1,0 +1,87 @@
+"""Input rules, each said once: what is not a number, a count or clean data is refused by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .errors import InvalidInputError
+
+
+def number(
+    thing: str, value: Any, *, above: float | None = None, least: float | None = None
+) -> float:
+    """A finite real number as a float.
+
+    >>> from mostfw.checks import number
+    >>> number("mu_c", 2, above=0)
+    2.0
+    """
+    real = isinstance(value, int | float | np.number | jax.Array) and not isinstance(value, bool)
+    real = real and np.ndim(value) == 0 and not np.iscomplexobj(value)
+    held = float(value) if real else math.nan
+    rule = "" if above is None else f" above {above:g}"
+    rule = rule if least is None else f" of at least {least:g}"
+    if (
+        not math.isfinite(held)
+        or (above is not None and held <= above)
+        or (least is not None and held < least)
+    ):
+        raise InvalidInputError(f"{thing} is {value!r}: give a finite number{rule}.")
+    return held
+
+
+def whole(thing: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number in a range.
+
+    >>> from mostfw.checks import whole
+    >>> whole("seed", 3, 0)
+    3
+    """
+    integral = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not integral or value < least or (most is not None and value > most):
+        rule = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidInputError(f"{thing} is {value!r}: give a whole number {rule}.")
+    return int(value)
+
+
+def shape(thing: str, value: int | Sequence[int]) -> tuple[int, ...]:
+    """One size or several, as a tuple.
+
+    >>> from mostfw.checks import shape
+    >>> shape("the shape", 3), shape("the shape", (2, 3))
+    ((3,), (2, 3))
+    """
+    sizes = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
+    if not sizes or isinstance(value, str):
+        raise InvalidInputError(f"{thing} is {value!r}: give whole numbers of at least 1.")
+    return tuple(whole(thing, size, 1) for size in sizes)
+
+
+def data(thing: str, array: Any) -> Any:
+    """Clean real numbers, not empty: a list becomes a NumPy array, arrays stay as they are.
+
+    >>> from mostfw.checks import data
+    >>> data("the points", [[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
+    if not isinstance(array, np.ndarray | jax.Array):
+        try:
+            array = np.asarray(array)
+        except ValueError:
+            raise InvalidInputError(f"{thing} is ragged: its rows have several lengths.") from None
+    if array.dtype.kind not in "fiub":
+        raise InvalidInputError(f"{thing} holds {array.dtype}: give real numbers.")
+    if array.size == 0:
+        raise InvalidInputError(f"{thing} is empty, with shape {array.shape}.")
+    bad = np.argwhere(~np.isfinite(np.asarray(array)))
+    if len(bad):
+        raise InvalidInputError(
+            f"{thing}: {len(bad)} entries are NaN or infinite, the first at index "
+            f"{bad[0].tolist()}: clean or drop them."
+        )
+    return array
