@@ -1,5 +1,7 @@
 """Registering a class puts it here: every registered part keeps the promises of its kind."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -74,3 +76,34 @@ def test_triangles_formed_in_several_blocks(monkeypatch, numbers):
     monkeypatch.setattr("mostfw.maps._structured.BLOCK_NUMBERS", numbers)
     for example in fw.maps.Triangles.examples():
         fw.testing.check_map(*example)
+
+
+@pytest.mark.parametrize("domain", examples(DOMAINS))
+def test_every_domain_serves_in_a_run(domain):
+    """Twice, since the loop gives the buffers of its state away."""
+    objective = fw.objectives.Smooth(
+        lambda x: sum(jnp.sum((leaf - 1) ** 2) for leaf in jax.tree.leaves(x))
+    )
+    problem = fw.Problem(objective, domain, dtype=np.float64)
+    for _ in range(2):
+        result = fw.solve(problem, "most-fw", iterations=3)
+        assert domain.contains(result.x, 1e-9)
+
+
+def test_a_set_that_treats_places_differently_is_not_called_symmetric():
+    bounds = fw.sets.Box(np.linspace(-0.3, 0.1, 4), 2.0)
+    rule = fw.constraints.Affine(fw.maps.Identity(symmetric=True), bounds)
+    assert not rule.resolve(structure_of(np.zeros((4, 4)))).symmetric
+    fw.testing.check_constraint(rule, np.zeros((4, 4)), symmetric=True)
+
+
+def test_a_function_called_symmetric_has_a_symmetric_adjoint():
+    fw.testing.check_map(
+        fw.maps.Function(lambda x: x[0, 1:4], symmetric=True), np.zeros((4, 4)), symmetric=True
+    )
+
+
+def test_places_of_triangles_that_are_no_rows_do_not_count():
+    rule = fw.constraints.Affine(fw.maps.Triangles(), fw.sets.Box(-10.0, -1.0))
+    rule = rule.resolve(structure_of(np.zeros((8, 8))))
+    assert float(rule.violation(np.zeros((8, 8)))) == pytest.approx(np.sqrt(8 * 7 * 6 / 2))

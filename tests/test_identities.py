@@ -19,7 +19,7 @@ from mostfw import frank_wolfe, trees
 from mostfw.schedules import Power
 from mostfw.sight import Estimate, Sight
 from mostfw.smoothing import Penalty
-from mostfw.terms import replaced
+from mostfw.trees import replaced
 
 SEEDS = [0, 1, 2]
 
@@ -150,7 +150,7 @@ def test_central_differences_are_the_gradient_of_quadratics(make):
         )
         x = jnp.asarray(result.x)
         numbers = frank_wolfe.numbers_of(method, result.state.k, result.state)
-        probe = term.message(x, term.whole_sample(jax.random.PRNGKey(0)), numbers)
+        probe = term.message(x, term.whole_draw(jax.random.PRNGKey(0)), numbers)
         exact = objective_gradient(problem, x)
         error = trees.norm(trees.minus(probe.gradient, exact)) / trees.norm(exact)
         assert error < 1e-9, f"off by {error:.1e} at iteration {result.iterations}"

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 
 from mostfw import linalg
 from mostfw.errors import InvalidInputError, ShapeError
-from mostfw.linalg import (
-    DenseMatrix,
-    DenseSymmetric,
-    MatrixOperator,
-    SymmetricOperator,
-    leading_singular_pair,
-    smallest_eigenpair,
-)
+from mostfw.linalg import leading_singular_pair, smallest_eigenpair
+from mostfw.operators import DenseMatrix, DenseSymmetric, MatrixOperator, SymmetricOperator
 
 KEY = jax.random.key(7)
 singular = eqx.filter_jit(leading_singular_pair)  # outside jit it would compile op by op

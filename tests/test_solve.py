@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import mostfw as fw
+import mostfw.frank_wolfe
 from common import clustering_problem, cut_problem, logistic_problem
 
 
@@ -249,3 +252,49 @@ def test_a_tree_of_blocks_and_a_coupling_constraint():
     )
     assert result.violation["coupling"] < 0.02
     assert result.objective == pytest.approx(best, abs=0.03)
+
+
+def test_numpy_numbers_serve_as_parameters():
+    for number in (np.int64(2), np.float32(2), 2):
+        assert float(fw.methods.most_fw(mu_c=number).smoothing.mu(4)) == 1.0
+
+
+def test_the_same_problem_built_again_does_not_compile_the_loop_again():
+    def kmeans(name):
+        points = np.random.default_rng(1).standard_normal((7, 2))
+        return fw.problems.kmeans(points, 2, batch=4, optimum=name)
+
+    solve(kmeans(1.0), iterations=5)
+    compiled = fw.frank_wolfe.advance._cached._cache_size()
+    solve(kmeans(2.0), iterations=5)
+    assert fw.frank_wolfe.advance._cached._cache_size() == compiled
+
+
+def test_float64_bounds_make_a_float64_problem():
+    box = fw.domains.Box(np.zeros(3), np.ones(3))
+    assert fw.Problem(fw.objectives.Smooth(jnp.sum), box).dtype == np.float64
+
+
+def test_a_run_that_stops_early_leaves_no_thread():
+    def endless(start=0):
+        while True:
+            yield np.ones((10, 3))
+
+    before = threading.active_count()
+    for _ in range(3):
+        solve(stream_problem(endless), "sfw", iterations=10**6, record=1, callback=lambda r: True)
+    deadline = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert threading.active_count() <= before
+
+
+def test_spider_needs_no_memory_for_batches_that_it_never_draws():
+    graph = fw.graphs.as_graph(np.ones((60, 60)) - np.eye(60))
+    problem = fw.problems.sparsest_cut(graph, batch=0.01, constraint_batch=0.01, dtype=np.float32)
+    problem = problem.on_device().core()
+    method = fw.methods.h_spider_fw().bind(problem)
+    state = fw.frank_wolfe.start(problem, method)
+    loop = jax.jit(lambda s: fw.frank_wolfe.step(problem, method, s, jax.random.PRNGKey(0)))
+    temporary = loop.lower(state).compile().memory_analysis().temp_size_in_bytes
+    assert temporary < 8 * 60**3 * 4

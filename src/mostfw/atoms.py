@@ -29,7 +29,12 @@ class Atom(eqx.Module):
 
 
 class RankOneSymmetric(Atom):
-    """z = scale v v'."""
+    """z = scale v v'.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> fw.atoms.RankOneSymmetric(jnp.array([1.0, 0.0]), jnp.array(2.0)).dense().tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
+    """
 
     vector: jax.Array
     scale: jax.Array
@@ -45,7 +50,12 @@ class RankOneSymmetric(Atom):
 
 
 class RankOne(Atom):
-    """z = scale u v'."""
+    """z = scale u v'.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> fw.atoms.RankOne(jnp.ones(1), jnp.array([1.0, 2.0]), jnp.array(3.0)).dense().tolist()
+    [[3.0, 6.0]]
+    """
 
     left: jax.Array
     right: jax.Array
@@ -56,7 +66,12 @@ class RankOne(Atom):
 
 
 class Sparse(Atom):
-    """z is zero but for `values` at the flat positions `indices`."""
+    """z is zero but for `values` at the flat positions `indices`.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> fw.atoms.Sparse(jnp.array([1]), jnp.array([2.0]), (3,)).dense().tolist()
+    [0.0, 2.0, 0.0]
+    """
 
     indices: jax.Array
     values: jax.Array
@@ -74,7 +89,12 @@ class Sparse(Atom):
 
 
 class Permutation(Atom):
-    """The permutation matrix with a one at (i, columns[i])."""
+    """The permutation matrix with a one at (i, columns[i]).
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> fw.atoms.Permutation(jnp.array([1, 0]), jnp.array(1.0)).dense().tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
 
     columns: jax.Array
     one: jax.Array  # a scalar 1 that carries the dtype
@@ -85,7 +105,12 @@ class Permutation(Atom):
 
 
 class Dense(Atom):
-    """z as it is."""
+    """z as it is.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> fw.atoms.Dense(jnp.ones(2)).move(jnp.zeros(2), 0.5).tolist()
+    [0.5, 0.5]
+    """
 
     value: jax.Array
 
@@ -94,14 +119,30 @@ class Dense(Atom):
 
 
 def is_atom(node: Any) -> bool:
+    """Whether a node of a tree is an atom.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> fw.atoms.is_atom(fw.atoms.Dense(jnp.ones(2))), fw.atoms.is_atom(jnp.ones(2))
+    (True, False)
+    """
     return isinstance(node, Atom)
 
 
 def move(x: Any, atoms: Any, eta: Any) -> Any:
-    """x + eta (z - x) for a tree of atoms and the matching tree of arrays."""
+    """x + eta (z - x) for a tree of atoms and the matching tree of arrays.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> fw.atoms.move((jnp.zeros(1),), (fw.atoms.Dense(jnp.ones(1)),), 0.25)[0].tolist()
+    [0.25]
+    """
     return jax.tree.map(lambda atom, leaf: atom.move(leaf, eta), atoms, x, is_leaf=is_atom)
 
 
 def dense(atoms: Any) -> Any:
-    """A tree of atoms as a tree of arrays."""
+    """A tree of atoms as a tree of arrays.
+
+    >>> import jax.numpy as jnp, mostfw as fw
+    >>> fw.atoms.dense((fw.atoms.Dense(jnp.ones(1)),))[0].tolist()
+    [1.0]
+    """
     return jax.tree.map(lambda atom: atom.dense(), atoms, is_leaf=is_atom)

@@ -13,8 +13,8 @@ from . import checks, trees
 from .errors import InvalidInputError, MostFWError, ShapeError
 from .maps import LinearMap, as_map
 from .sets import ConvexSet
-from .terms import Numbers, Term, batch_size, replaced
-from .trees import Point, Structure
+from .terms import Numbers, Term, batch_size
+from .trees import Point, Structure, replaced
 
 
 class Affine(Term):
@@ -59,7 +59,7 @@ class Affine(Term):
         self.weight = checks.number(f"the weight of constraint {name!r}", weight, above=0)
         self.batch, self.total, self.table_slots = 0, None, 0  # known once x has a shape
         self.image = ()
-        self.even = all(_even(leaf) for leaf in jax.tree.leaves(X))
+        self.even = False
 
     def __str__(self) -> str:
         drawn = "" if self.requested is None else f", sampled by {self.requested}"
@@ -131,31 +131,35 @@ class Affine(Term):
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
         return self.map.scatter(y, jnp.asarray(c, message.dtype) * message, xi)
 
+    def _residual(self, rows: jax.Array) -> jax.Array:
+        return rows - self.set.project(rows)
+
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         c = c * self.gain(numbers)
 
-        def one(y: Point, rows: jax.Array, back: Any) -> Point:
-            return trees.plus(y, c, back(rows - self.set.project(rows)))
+        def one(y: Point, residual: jax.Array, back: Any) -> Point:
+            return trees.plus(y, c, back(residual))
 
-        return self.map.fold(x, one, y)
+        return self.map.fold(x, self._residual, one, y)
 
     def violation(self, x: Point) -> jax.Array:
         """||Gx - Proj_X(Gx)||, unweighted, over all rows."""
         dtype = jax.tree.leaves(x)[0].dtype
 
-        def one(total: jax.Array, rows: jax.Array, back: Any) -> jax.Array:
-            return total + jnp.sum((rows - self.set.project(rows)) ** 2)
+        def one(total: jax.Array, residual: jax.Array, back: Any) -> jax.Array:
+            return total + jnp.sum(residual**2)
 
-        return jnp.sqrt(self.map.fold(x, one, jnp.zeros((), dtype)))
+        return jnp.sqrt(self.map.fold(x, self._residual, one, jnp.zeros((), dtype)))
 
     def multiplier(self, x: Point, numbers: Numbers) -> jax.Array:
         """The penalty's estimate of the dual variable, weight (Gx - Proj)/mu."""
-        rows = self.map.forward(x)
-        return self.gain(numbers) * (rows - self.set.project(rows))
+        return self.gain(numbers) * self.map.residual(x, self._residual)
 
     def rhs_norm(self) -> float:
         """max(1, norm of the finite right-hand side): what relative violations divide by."""
-        return max(1.0, float(self.set.rhs_norm(self.image)))
+        # A map in blocks has places that are no rows; its set has numbers only, one a row.
+        shape = (self.total or 0,) if self.map.blocked else self.image
+        return max(1.0, float(self.set.rhs_norm(shape)))
 
     def slot(self, xi: Any) -> jax.Array:
         return self.map.slot(xi)
@@ -165,10 +169,11 @@ class Affine(Term):
         return self.table_slots
 
 
-def _even(parameter: Any) -> bool:
-    shape = np.shape(parameter)
-    square = len(shape) == 2 and shape[0] == shape[1]
-    return len(shape) != 2 or (square and np.array_equal(parameter, np.transpose(parameter)))
+def _even(parameter: Any, image: tuple[int, ...]) -> bool:
+    if len(image) != 2 or np.ndim(parameter) == 0:
+        return True
+    spread = np.broadcast_to(parameter, image)
+    return image[0] == image[1] and np.array_equal(spread, spread.T)
 
 
 def _uniform(the_set: ConvexSet) -> bool:

@@ -45,7 +45,11 @@ class DisconnectedGraphError(InvalidInputError):
 
 
 class NonFiniteError(MostFWError, ArithmeticError):
-    """A number became NaN or infinite at `iteration`; `result` is the last sound one (or None)."""
+    """A number became NaN or infinite at `iteration`.
+
+    `result` is the run so far: its x is the point where it happened (in the domain), its measures
+    are those of the last record point; None if nothing was recorded yet.
+    """
 
     def __init__(self, message: str, iteration: int, result: Any = None) -> None:
         super().__init__(message)

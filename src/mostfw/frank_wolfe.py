@@ -42,7 +42,8 @@ class State(eqx.Module):
 def start(problem: Problem, method: Method) -> State:
     """The state before the first iteration."""
     dtype, structure = problem.dtype, problem.structure
-    x = problem.domain.start(dtype)
+    # A copy: the loop gives its buffers away, and a domain may return an array of its own.
+    x = jax.tree.map(jnp.array, problem.domain.start(dtype))
     minimum = jax.eval_shape(lambda: problem.domain.lmo(x, key=jax.random.PRNGKey(0)))
     return State(
         k=jnp.zeros((), jnp.int32),

@@ -14,8 +14,9 @@ from .oracles import FirstOrder, ZerothOrder
 from .problem import Problem
 from .schedules import Constant, Schedule
 from .smoothing import Penalty
-from .terms import Term, replaced
+from .terms import Term
 from .trackers import Averaging, Tracker
+from .trees import replaced
 from .trimming import Trimming
 
 CONSTRAINT_KINDS = ("none", "whole", "sampled")
@@ -82,6 +83,11 @@ class Method(eqx.Module):
             rho = rho or self.oracle.radius(d, problem.domain.diameter)
             if isinstance(tracker, Averaging) and tracker.weight is None:
                 tracker = Averaging(self.oracle.averaging_weight(d))
+        elif isinstance(tracker, Averaging) and tracker.weight is None:
+            raise InvalidInputError(
+                f"method {self.name!r} has Averaging without a weight, which only zeroth-order "
+                "oracles bring along: give Averaging(weight)."
+            )
         bound = replaced(self, rho=rho or Constant(0.0), tracker=tracker)
         return jax.tree.map(
             lambda leaf: np.asarray(leaf, problem.dtype) if _is_number(leaf) else leaf, bound
@@ -146,10 +152,12 @@ class Method(eqx.Module):
 
 def _has_table(term: Term) -> bool:
     try:
-        return term.single and term.slots >= 1
+        return term.single and 1 <= term.slots < 2**31
     except InvalidInputError:
         return False
 
 
 def _is_number(leaf: Any) -> bool:
-    return isinstance(leaf, float | np.ndarray | jax.Array)
+    if isinstance(leaf, np.ndarray | np.generic | jax.Array):
+        return np.issubdtype(leaf.dtype, np.floating)
+    return isinstance(leaf, float)

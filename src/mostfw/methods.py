@@ -10,17 +10,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
-import jax
-
 from . import checks
 from .errors import InvalidInputError
 from .method import Method
 from .oracles import CGE, ZerothOrder
 from .registry import Registry
-from .schedules import Power
+from .schedules import EpochStep, FirstOne, Power
 from .smoothing import Penalty
-from .terms import replaced
 from .trackers import (
     Averaging,
     Exact,
@@ -29,8 +25,8 @@ from .trackers import (
     Snapshot,
     Spider,
     Table,
-    place_in_epoch,
 )
+from .trees import replaced
 from .trimming import Trimming
 
 METHODS: Registry[Callable[..., Method]] = Registry("method")
@@ -280,7 +276,8 @@ def spider_fw() -> Method:
 
 @_named("saga-fw")
 def saga_fw() -> Method:
-    """SAGA-FW (Reddi et al.): an unbiased table of gradients over a finite sum.
+    """SAGA-FW: an unbiased table (SAGA) of gradients over a finite sum, steps 2/(k+1). Reddi et
+    al. draw a second sample to renew the table; here one sample does both.
 
     >>> import mostfw as fw
     >>> print(fw.methods.saga_fw().tracker)
@@ -299,42 +296,6 @@ def svrf(growth: int = 96) -> Method:
     """
     tracker = Snapshot(growth=checks.whole("growth", growth, 1))
     return Method(name="svrf", tracker=tracker, step_size=EpochStep())
-
-
-class FirstOne(eqx.Module):
-    """1 at k = 1, then another schedule.
-
-    >>> import mostfw as fw
-    >>> first_one = fw.methods.FirstOne(fw.schedules.Power(1, shift=1))
-    >>> float(first_one(1)), float(first_one(3))
-    (1.0, 0.25)
-    """
-
-    rest: Power
-
-    def __call__(self, k: Any) -> jax.Array:
-        rest = self.rest(k)
-        return jax.numpy.where(jax.numpy.asarray(k) <= 1, jax.numpy.ones_like(rest), rest)
-
-    def __str__(self) -> str:
-        return f"1 at k=1, then {self.rest}"
-
-
-class EpochStep(eqx.Module):
-    """2/(j+1) with j counted from the start of SVRF's epoch.
-
-    >>> import mostfw as fw
-    >>> float(fw.methods.EpochStep()(15))  # the second epoch begins
-    1.0
-    """
-
-    inner: Power = Power(2, shift=1)
-
-    def __call__(self, k: Any) -> jax.Array:
-        return self.inner(place_in_epoch(k))
-
-    def __str__(self) -> str:
-        return "2/(j+1), j the step in its epoch"
 
 
 def trimmed(method: Method, tau_0: float, relative: bool = False) -> Method:

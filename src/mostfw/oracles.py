@@ -128,9 +128,13 @@ class Estimated(Term):
         drawn, directions = jax.random.split(key)
         return self.objective.sample(drawn, size), directions
 
-    def whole_sample(self, key: Any) -> Any:
-        """Every summand once, with fresh directions."""
-        return None, key
+    def draw(self, key: Any, feed: Any) -> Any:
+        drawn, directions = jax.random.split(key)
+        return self.objective.draw(drawn, feed), directions
+
+    def whole_draw(self, key: Any) -> Any:
+        # A tag of its own: fold_in(key, i) belongs to the sample of term i.
+        return None, jax.random.fold_in(key, 2**30)
 
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
         draw, key = xi
@@ -150,7 +154,7 @@ class Estimated(Term):
         return lambda x: self.objective.value(x, draw)
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
-        xi = self.whole_sample(jax.random.PRNGKey(0))
+        xi = self.whole_draw(jax.random.PRNGKey(0))
         return self.spread(y, c, self.message(x, xi, numbers), xi)
 
 

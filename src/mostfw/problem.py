@@ -15,7 +15,7 @@ from .constraints import Affine
 from .domains import Domain
 from .errors import InvalidInputError, ShapeError
 from .objectives import Objective
-from .trees import Point, Structure
+from .trees import Point, Structure, replaced
 
 
 class Problem(eqx.Module):
@@ -40,7 +40,7 @@ class Problem(eqx.Module):
     domain: Domain
     constraints: tuple[Affine, ...]
     optimum: float | None = eqx.field(static=True)
-    metrics: dict[str, Callable[[Point], jax.Array]] = eqx.field(static=True)
+    metrics: dict[str, Callable[[Point], jax.Array]]
     answer: Callable[[Any], Any] | None = eqx.field(static=True)
     name: str = eqx.field(static=True)
     dtype_name: str = eqx.field(static=True)
@@ -78,7 +78,7 @@ class Problem(eqx.Module):
             raise InvalidInputError(f"two constraints share a name: {names}. Give each its own.")
         if optimum is not None:
             checks.number("the known optimum", optimum)
-        self.dtype_name = str(_dtype((objective, constraints), dtype))
+        self.dtype_name = str(_dtype((objective, domain, constraints), dtype))
         with self.precision():
             structure = domain.structure(self.dtype)
             self.objective = objective.resolve(structure)  # pyright: ignore[reportAttributeAccessIssue]
@@ -120,6 +120,10 @@ class Problem(eqx.Module):
     @property
     def sampled_constraints(self) -> tuple[Affine, ...]:
         return tuple(c for c in self.constraints if c.sampled)
+
+    def core(self) -> Problem:
+        """What the loop needs and no more: other metrics or names must not compile it anew."""
+        return replaced(self, optimum=None, metrics={}, answer=None, name="")
 
     def on_device(self) -> Problem:
         """The same problem with its arrays on the device, floats in the problem's dtype."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import counting
 from .errors import MissingDependencyError
-from .frank_wolfe import State, numbers_of
+from .frank_wolfe import State, current, numbers_of
 from .method import Method
 from .problem import Problem
 
@@ -29,7 +29,6 @@ class Status(enum.Enum):
     TOLERANCE = "the tolerances were reached"
     CALLBACK = "the callback asked to stop"
     STREAM_ENDED = "the stream of minibatches ended"
-    INTERRUPTED = "the run was interrupted"
     NON_FINITE = "a number became NaN or infinite"
 
     def __str__(self) -> str:
@@ -197,7 +196,7 @@ class Result:
         """The multiplier of each constraint: the penalty's weight (Gx - Proj)/mu_k."""
         with self.problem.precision():
             numbers = numbers_of(self.method, self.state.k, self.state)
-            x = self.problem.on_device().domain.move(self.state.x, self.state.atom, self.state.eta)
+            x = current(self.problem.on_device(), self.state)
             return {
                 constraint.name: np.asarray(constraint.multiplier(x, numbers))
                 for constraint in self.problem.constraints

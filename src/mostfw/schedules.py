@@ -15,6 +15,10 @@ Schedule = Callable[[Any], jax.Array]
 """Any `k -> number` serves; `Power` and `Constant` also print, compare and stay traced."""
 
 
+def _as_float(value: Any) -> Any:
+    return float(value) if isinstance(value, int | np.generic) else value
+
+
 class Power(eqx.Module):
     """min(cap, scale / (k + shift)^exponent): every schedule of the paper is one of these.
 
@@ -72,8 +76,55 @@ class Constant(eqx.Module):
         return f"{float(self.value):g}"
 
 
-def _as_float(value: Any) -> Any:
-    return float(value) if isinstance(value, int) else value
+class FirstOne(eqx.Module):
+    """1 at k = 1, then another schedule.
+
+    >>> import mostfw as fw
+    >>> first_one = fw.schedules.FirstOne(fw.schedules.Power(1, shift=1))
+    >>> float(first_one(1)), float(first_one(3))
+    (1.0, 0.25)
+    """
+
+    rest: Power
+
+    def __call__(self, k: Any) -> jax.Array:
+        rest = self.rest(k)
+        return jnp.where(jnp.asarray(k) <= 1, jnp.ones_like(rest), rest)
+
+    def __str__(self) -> str:
+        return f"1 at k=1, then {self.rest}"
+
+
+class EpochStep(eqx.Module):
+    """2/(j+1) with j counted from the start of SVRF's epoch.
+
+    >>> import mostfw as fw
+    >>> float(fw.schedules.EpochStep()(15))  # the second epoch begins
+    1.0
+    """
+
+    inner: Power = Power(2, shift=1)
+
+    def __call__(self, k: Any) -> jax.Array:
+        return self.inner(place_in_epoch(k))
+
+    def __str__(self) -> str:
+        return "2/(j+1), j the step in its epoch"
+
+
+_EPOCH_ENDS = np.cumsum([2 ** (t + 3) - 2 for t in range(1, 27)])  # of SVRF, up to 2^30
+
+
+def place_in_epoch(k: Any) -> jax.Array:
+    """The step j = 1, 2, ... of iteration k within SVRF's epochs of 14, 30, 62, ... steps.
+
+    >>> from mostfw.schedules import place_in_epoch
+    >>> [int(place_in_epoch(k)) for k in (1, 14, 15, 44, 45)]
+    [1, 14, 1, 30, 1]
+    """
+    starts = jnp.asarray(np.concatenate([[0], _EPOCH_ENDS]), jnp.int32)
+    epoch = jnp.searchsorted(starts, jnp.asarray(k, jnp.int32), side="left") - 1
+    return jnp.asarray(k, jnp.int32) - starts[epoch]
 
 
 def _fraction(value: float) -> str:

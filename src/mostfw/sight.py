@@ -11,12 +11,15 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import counting, trees
-from .oracles import Estimated, Probe
-from .terms import Numbers, Term, replaced
-from .trees import Point
+from .oracles import Probe
+from .terms import Numbers, Term
+from .trees import Point, replaced
 
 COUNTERS = ("gradients", "values", "constraints")
-_PIECE = 16  # a batch of any size is drawn in pieces of 1, 16, 256, ...: see `add_batch`
+# A batch of any size is drawn in pieces of 1, 16, 256 and 4096 samples: see `add_batch`. Larger
+# pieces would reserve memory of the size of the whole sum from the first step on.
+_PIECE = 16
+_LARGEST_PIECE = 4096
 
 
 class Estimate(eqx.Module):
@@ -59,16 +62,10 @@ class Sight(eqx.Module):
     @staticmethod
     def open(terms: Sequence[Term], x: Point, numbers: Numbers, key: Any, feed: Any) -> Sight:
         """Draws this iteration's sample; `feed` is the minibatch of an online objective."""
-        draws = []
-        for index, term in enumerate(terms):
-            own = jax.random.fold_in(key, index)
-            if term.online:
-                draws.append((feed, own) if isinstance(term, Estimated) else feed)
-            elif term.whole:
-                draws.append(None)
-            else:
-                draws.append(term.sample(own, term.batch))
-        return Sight(tuple(terms), x, numbers, key, tuple(draws))
+        draws = tuple(
+            term.draw(jax.random.fold_in(key, index), feed) for index, term in enumerate(terms)
+        )
+        return Sight(tuple(terms), x, numbers, key, draws)
 
     def at(self, x: Point, numbers: Numbers | None = None) -> Sight:
         """The same sample seen from another point."""
@@ -100,7 +97,7 @@ class Sight(eqx.Module):
     def add_batch(self, estimate: Estimate, c: Any, size: Any) -> Estimate:
         """As `add`, with `size` samples (traced; at most all summands) instead of the batch.
 
-        Compiled shapes are fixed, so the batch is put together from pieces of 1, 16, 256, ...
+        Compiled shapes are fixed, so the batch is put together from pieces of 1, 16, 256 and 4096
         samples, as many of each as the digits of `size` in base 16 say. A repeated call in one
         iteration draws the same samples. All summands are each of them once, not that many draws:
         the noise of these would add up over a long epoch.
@@ -112,18 +109,14 @@ class Sight(eqx.Module):
             drawn = jnp.where(every, 0, limit)
             key = jax.random.fold_in(self.key, len(self.terms) + index)
             piece, left = 1, drawn
-            while piece <= term.total:
-                last = piece * _PIECE > term.total
+            largest = min(term.total, _LARGEST_PIECE)
+            while piece <= largest:
+                last = piece * _PIECE > largest
                 digit = left if last else left % _PIECE
                 estimate = self._add_pieces(term, estimate, c, key, piece, digit, drawn)
                 left, piece = left // _PIECE, piece * _PIECE
             estimate = estimate._counted(term, drawn, _acts(c))
-            estimate = lax.fori_loop(
-                0,
-                jnp.asarray(every, jnp.int32),
-                lambda _, carry, term=term: self._add_whole(term, carry, c),
-                estimate,
-            )
+            estimate = when(every, lambda e, term=term: self._add_whole(term, e, c), estimate)
         return estimate
 
     def _add_pieces(
@@ -149,8 +142,9 @@ class Sight(eqx.Module):
         return replaced(estimate, y=term.spread(estimate.y, c, message, xi), size=size)
 
     def _add_whole(self, term: Term, estimate: Estimate, c: Any) -> Estimate:
-        if isinstance(term, Estimated):
-            estimate = self._add_sampled(term, estimate, c, term.whole_sample(self.key))
+        xi = term.whole_draw(self.key)
+        if xi is not None:
+            estimate = self._add_sampled(term, estimate, c, xi)
         else:
             y = term.add_whole(estimate.y, c, self.x, self.numbers)
             estimate = estimate.holding(y)
@@ -159,7 +153,18 @@ class Sight(eqx.Module):
 
 def _acts(c: Any) -> Any:
     """Whether a gradient with weight c is evaluated at all."""
-    return True if isinstance(c, int | float) else jnp.asarray(c) != 0
+    return jnp.asarray(c) != 0
+
+
+def when(flag: Any, function: Any, carry: Any) -> Any:
+    """function(carry) if flag, else carry: a loop of at most one turn, which works in place where
+    a pass-through `cond` would copy its operands.
+
+    >>> from mostfw.sight import when
+    >>> int(when(True, lambda c: c + 1, 1)), int(when(False, abs, -1))
+    (2, -1)
+    """
+    return lax.fori_loop(0, jnp.asarray(flag, jnp.int32), lambda _, c: function(c), carry)
 
 
 def _silence(say: Any) -> Any:

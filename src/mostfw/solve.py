@@ -27,7 +27,7 @@ from .sight import Estimate, Sight
 from .streams import Feeder
 from .trees import Point
 
-CHUNK_SECONDS = 1.0  # budgets, progress and interruption are looked at about this often
+CHUNK_SECONDS = 1.0  # budgets and progress are looked at about this often
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Tolerance:
     violation: float = math.inf
 
     def __post_init__(self) -> None:
+        if self.gap == self.violation == math.inf:
+            raise InvalidInputError("Tolerance needs gap= or violation=: without, all is reached.")
         for name in ("gap", "violation"):
             if getattr(self, name) != math.inf:
                 checks.number(f"the tolerance of {name}", getattr(self, name), least=0)
@@ -98,7 +100,7 @@ def solve(
     first = run.done
     points = _record_points(record, first, first + iterations)
     bar = Bar(first, first + iterations, progress)
-    with problem.precision(), bar:
+    with problem.precision(), bar, run:
         return run.execute(points, seconds, stop, callback, bar)
 
 
@@ -173,9 +175,10 @@ class _Run:
         self.history = History()
         with problem.precision():
             self.on_device = problem.on_device()
+            self.core = self.on_device.core()
             self.key = jax.random.PRNGKey(self.seed)
             if warm_start is None:
-                self.state = start(self.on_device, self.method)
+                self.state = start(self.core, self.method)
             else:
                 self.state = _continued(warm_start, problem, self.method)
                 self.history.extend(warm_start.history)
@@ -184,6 +187,13 @@ class _Run:
         self.feeder: Feeder | None = None
         self.fed, self.feed_end, self.feed = self.done + 1, self.done, None
         self.pace = 0.0  # seconds a step, as last measured
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.feeder is not None:
+            self.feeder.close()
 
     def execute(
         self,
@@ -220,7 +230,7 @@ class _Run:
 
     def _advance(self, until: int) -> None:
         fixed = (
-            self.on_device,
+            self.core,
             self.method,
             self.key,
             jnp.asarray(until, jnp.int32),
@@ -264,7 +274,7 @@ class _Run:
         return True
 
     def _evaluate(self) -> tuple[Any, ...]:
-        x = _current(self.on_device, self.state)
+        x = _current(self.core, self.state)
         seen = None
         if isinstance(self.problem.objective, Online):
             last = max(0, self.done - self.fed)
@@ -299,7 +309,7 @@ class _Run:
 
     def _result(self, status: Status, x: Point | None = None) -> Result:
         if x is None:
-            x = _current(self.on_device, self.state)
+            x = _current(self.core, self.state)
         return Result(
             problem=self.problem,
             method=self.method,
@@ -319,7 +329,7 @@ class _Run:
         result = self._result(Status.NON_FINITE, self.state.x) if self.history else None
         raise NonFiniteError(
             f"{culprit} is NaN or infinite at iteration {k}. Check its function and data there; "
-            "the last sound result is on this error as .result.",
+            "the run so far is on this error as .result.",
             iteration=k,
             result=result,
         )
@@ -329,7 +339,7 @@ class _Run:
         result = self._result(Status.NON_FINITE, self.state.x) if self.history else None
         raise NonFiniteError(
             f"the value of {self.problem.objective.label} is {value} at the point of iteration "
-            f"{self.done + 1}. Check its function and data there; the last sound result is on "
+            f"{self.done + 1}. Check its function and data there; the run so far is on "
             "this error as .result.",
             iteration=self.done + 1,
             result=result,
@@ -364,7 +374,7 @@ def _continued(result: Result, problem: Problem, method: Method) -> State:
             f"warm_start comes from method {result.method.name!r}, whose tracker means something "
             f"else to method {method.name!r}: continue with the same method."
         )
-    fresh = jax.eval_shape(lambda: start(problem.on_device(), method))
+    fresh = jax.eval_shape(lambda: start(problem.on_device().core(), method))
     shapes = lambda tree: jax.tree.map(lambda a: (a.shape, str(a.dtype)), tree)  # noqa: E731
     if jax.tree.structure(fresh) != jax.tree.structure(result.state) or (
         shapes(fresh) != shapes(result.state)

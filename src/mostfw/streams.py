@@ -36,8 +36,21 @@ class Feeder:
         bytes_each = sum(leaf.nbytes for leaf in jax.tree.leaves(head))
         self.length = max(1, min(CHUNK_MOST, CHUNK_BYTES // max(1, bytes_each)))
         self._left = most - 1
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(head,), daemon=True)
         self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread; a run that stops early must not leave it waiting forever."""
+        self._closed.set()
+
+    def _put(self, item: Any) -> None:
+        while not self._closed.is_set():
+            try:
+                self._queue.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return
 
     def chunk(self) -> tuple[Any, int]:
         """The next stack and how many of its minibatches are real; 0 when the stream is over."""
@@ -72,7 +85,7 @@ class Feeder:
     def _work(self, head: Any) -> None:
         try:
             pending = head
-            while pending is not None:
+            while pending is not None and not self._closed.is_set():
                 stack = [pending]
                 while len(stack) < self.length and self._left > 0:
                     self._left -= 1
@@ -83,16 +96,16 @@ class Feeder:
                     stack.append(following)
                 real = len(stack)
                 stack += [stack[-1]] * (self.length - real)
-                self._queue.put((jax.tree.map(lambda *leaves: np.stack(leaves), *stack), real))
+                self._put((jax.tree.map(lambda *leaves: np.stack(leaves), *stack), real))
                 pending = None
                 if real == self.length and self._left > 0:
                     self._left -= 1
                     pending = self._read()
                     if pending is not None:
                         self._check(pending)
-            self._queue.put((None, 0))
+            self._put((None, 0))
         except BaseException as error:
-            self._queue.put(error)
+            self._put(error)
 
     def _check(self, minibatch: Any) -> None:
         if jax.tree.structure(minibatch) != self._tree or (

@@ -11,7 +11,6 @@ store one scalar a summand.
 from __future__ import annotations
 
 import abc
-import dataclasses
 import math
 from typing import Any, ClassVar
 
@@ -68,6 +67,17 @@ class Term(eqx.Module):
     @abc.abstractmethod
     def sample(self, key: Any, size: int) -> Any:
         """Draws `size` summands, with replacement."""
+
+    def draw(self, key: Any, feed: Any) -> Any:
+        """This iteration's sample: the minibatch fed by the host, or `batch` summands; None for
+        a whole term."""
+        if self.online:
+            return feed
+        return None if self.whole else self.sample(key, self.batch)
+
+    def whole_draw(self, key: Any) -> Any:
+        """What a message of the whole sum needs; None where `add_whole` does without."""
+        return None
 
     def look(self, x: Point, xi: Any) -> Any:
         """The numbers of x that the sample needs."""
@@ -142,14 +152,3 @@ def batch_size(batch: float | int | None, total: int | None, thing: str) -> int:
     if not 0 < batch <= 1:
         raise InvalidInputError(f"batch of {thing} is {batch}: a fraction is in (0, 1].")
     return math.ceil(batch * total)
-
-
-def replaced(module: Any, **fields: Any) -> Any:
-    """A copy of a frozen module with some fields changed, static ones too."""
-    made = object.__new__(type(module))
-    for field in dataclasses.fields(module):
-        value = fields[field.name] if field.name in fields else getattr(module, field.name)
-        object.__setattr__(made, field.name, value)
-    if hasattr(made, "__check_init__"):
-        made.__check_init__()
-    return made

@@ -128,10 +128,14 @@ def check_map(linear_map: LinearMap, like: Any, symmetric: bool = False) -> None
         _close(jnp.sum(image * u), trees.inner(x, back), "<Gx, u> = <x, G'u>")
         if linear_map.symmetric:
             _close(back, trees.symmetrised(back), "a symmetric map's adjoint is symmetric")
-        rows = linear_map.fold(x, lambda total, r, _: total + jnp.sum(r**2), jnp.zeros(()))
-        _close(rows, jnp.sum(image**2), "fold visits every row once")
+
+        def twice(rows: jax.Array) -> jax.Array:
+            return 2 * rows
+
+        squares = linear_map.fold(x, twice, lambda t, u, _: t + jnp.sum(u**2), jnp.zeros(()))
+        _close(squares, 4 * jnp.sum(image**2), "fold visits every row once")
         whole = linear_map.fold(
-            x, lambda y, r, b: trees.plus(y, 1.0, b(2 * r)), trees.zeros(structure)
+            x, twice, lambda y, u, b: trees.plus(y, 1.0, b(u)), trees.zeros(structure)
         )
         _close(whole, linear_map.adjoint(2 * image, structure), "fold's back is the adjoint")
         if not linear_map.sampleable:
@@ -169,13 +173,15 @@ def check_constraint(constraint: Affine, like: Any, symmetric: bool = False) -> 
         nearest = constraint.set.project(image)
         _close(constraint.set.project(nearest), nearest, "projecting twice is projecting once")
         _close(
-            jnp.linalg.norm((image - nearest).reshape(-1)),
+            jnp.linalg.norm(constraint.map.residual(x, _distance_to(constraint)).reshape(-1)),
             constraint.violation(x),
             "violation is the distance of Gx to X",
         )
         numbers = _numbers(jnp.float64)
         zero = trees.zeros(structure)
         got = constraint.add_whole(zero, 1.0, x, numbers)
+        if constraint.symmetric:
+            _close(got, trees.symmetrised(got), "what is called symmetric is symmetric")
         along = _random(jax.random.PRNGKey(5), structure)
         along = trees.symmetrised(along) if symmetric else along
         near = [constraint.violation(trees.plus(x, h, along)) ** 2 for h in (1e-5, -1e-5)]
@@ -183,6 +189,10 @@ def check_constraint(constraint: Affine, like: Any, symmetric: bool = False) -> 
         _close(trees.inner(got, along), slope, "its direction is the slope of w/2 dist^2", 1e-4)
         if not constraint.whole:
             _check_mean(constraint, x, got, symmetric, numbers)
+
+
+def _distance_to(constraint: Affine) -> Any:
+    return lambda rows: rows - constraint.set.project(rows)
 
 
 def check_objective(objective: Objective, like: Any, draws: int = 4000) -> None:

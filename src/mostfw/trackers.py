@@ -13,13 +13,12 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from . import trees
 from .registry import Registry
-from .schedules import Power, Schedule
-from .sight import Estimate, Sight
+from .schedules import Power, Schedule, place_in_epoch
+from .sight import Estimate, Sight, when
 from .terms import Term
 
 TRACKERS: Registry = Registry("tracker")
@@ -142,8 +141,9 @@ class HessianMomentum(Tracker):
     """Momentum whose correction is an unbiased Hessian-vector product at a random point between.
 
     y_k = (1 - g_k) (y_{k-1} + H (x_k - x_{k-1})) + g_k grad(x_k, xi_k), with the Hessian H of
-    f(., xi_k) at x_{k-1} + a (x_k - x_{k-1}) and a uniform in [0, 1]: the form of 1-SFW that
-    stays unbiased when the law of the noise depends on x. It keeps x_{k-1} beside x_k.
+    f(., xi_k) at x_{k-1} + a (x_k - x_{k-1}) and a uniform in [0, 1]: the correction of 1-SFW
+    that needs no second gradient of the same sample. (Samplers here do not see x; for noise
+    whose law depends on x a score term would join.) It keeps x_{k-1} beside x_k.
 
     >>> import mostfw as fw
     >>> print(fw.trackers.HessianMomentum(fw.schedules.Power(1, shift=-1, cap=1)))
@@ -260,7 +260,8 @@ class Snapshot(Tracker):
             return there.scaled(0.0), (here.x, there.y)
 
         estimate, (point, gradient) = when(fresh, renewed, (estimate, memory))
-        size = jnp.where(fresh, 0, self.growth * (place + 1))
+        # Clipped: no sum needs a larger batch, and the product must fit 32 bits.
+        size = jnp.where(fresh, 0, self.growth * jnp.minimum(place + 1, 2**30 // self.growth))
         estimate = here.add_batch(estimate.holding(gradient), 1.0, size)
         return here.at(point).add_batch(estimate, -1.0, size), (point, gradient)
 
@@ -270,21 +271,6 @@ class Snapshot(Tracker):
     @staticmethod
     def examples() -> list[Tracker]:
         return [Snapshot(growth=1)]
-
-
-_EPOCH_ENDS = np.cumsum([2 ** (t + 3) - 2 for t in range(1, 27)])  # of SVRF, up to 2^30
-
-
-def place_in_epoch(k: Any) -> jax.Array:
-    """The step j = 1, 2, ... of iteration k within SVRF's epochs of 14, 30, 62, ... steps.
-
-    >>> from mostfw.trackers import place_in_epoch
-    >>> [int(place_in_epoch(k)) for k in (1, 14, 15, 44, 45)]
-    [1, 14, 1, 30, 1]
-    """
-    starts = jnp.asarray(np.concatenate([[0], _EPOCH_ENDS]), jnp.int32)
-    epoch = jnp.searchsorted(starts, jnp.asarray(k, jnp.int32), side="left") - 1
-    return jnp.asarray(k, jnp.int32) - starts[epoch]
 
 
 @TRACKERS.register
@@ -359,14 +345,3 @@ class Table(Tracker):
 
 def _beside(flags: jax.Array, message: jax.Array) -> jax.Array:
     return flags.reshape(flags.shape + (1,) * (message.ndim - 1)).astype(message.dtype)
-
-
-def when(flag: jax.Array, function: Any, carry: Any) -> Any:
-    """function(carry) if flag, else carry: a loop of at most one turn, which works in place where
-    a pass-through `cond` would copy its operands.
-
-    >>> import mostfw as fw
-    >>> int(fw.trackers.when(True, lambda c: c + 1, 1)), int(fw.trackers.when(False, abs, -1))
-    (2, -1)
-    """
-    return lax.fori_loop(0, jnp.asarray(flag, jnp.int32), lambda _, c: function(c), carry)

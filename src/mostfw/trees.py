@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -14,13 +15,23 @@ Structure = Any  # the same tree with jax.ShapeDtypeStruct leaves
 
 
 def inner(a: Point, b: Point) -> jax.Array:
-    """<a, b>, summed over all leaves (Frobenius for matrices)."""
+    """<a, b>, summed over all leaves (Frobenius for matrices).
+
+    >>> import jax.numpy as jnp
+    >>> float(inner((jnp.ones(2), jnp.ones(3)), (jnp.ones(2), jnp.ones(3))))
+    5.0
+    """
     products = jax.tree.map(lambda u, v: jnp.sum(u * v), a, b)
     return functools.reduce(jnp.add, jax.tree.leaves(products))
 
 
 def norm(a: Point) -> jax.Array:
-    """The norm of that inner product, scaled so that squares neither overflow nor vanish."""
+    """The norm of that inner product, scaled so that squares neither overflow nor vanish.
+
+    >>> import jax.numpy as jnp
+    >>> float(norm(jnp.array([3.0, 4.0])))
+    5.0
+    """
     largest = functools.reduce(jnp.maximum, [_largest(leaf) for leaf in jax.tree.leaves(a)])
     safe = jnp.where(largest > 0, largest, 1)
     squares = [jnp.sum((leaf / safe) ** 2) for leaf in jax.tree.leaves(a)]
@@ -32,37 +43,97 @@ def _largest(leaf: jax.Array) -> jax.Array:
 
 
 def scaled(c: Any, a: Point) -> Point:
+    """c a, in the dtype of a.
+
+    >>> import jax.numpy as jnp
+    >>> scaled(2, jnp.ones(2)).tolist()
+    [2.0, 2.0]
+    """
     return jax.tree.map(lambda u: jnp.asarray(c, u.dtype) * u, a)
 
 
 def plus(a: Point, c: Any, b: Point) -> Point:
-    """a + c b."""
+    """a + c b.
+
+    >>> import jax.numpy as jnp
+    >>> plus(jnp.ones(2), 3, jnp.ones(2)).tolist()
+    [4.0, 4.0]
+    """
     return jax.tree.map(lambda u, v: u + jnp.asarray(c, u.dtype) * v, a, b)
 
 
 def minus(a: Point, b: Point) -> Point:
+    """a - b.
+
+    >>> import jax.numpy as jnp
+    >>> minus(jnp.ones(2), jnp.ones(2)).tolist()
+    [0.0, 0.0]
+    """
     return jax.tree.map(jnp.subtract, a, b)
 
 
 def zeros(structure: Structure) -> Point:
+    """The zero point of a structure.
+
+    >>> import jax.numpy as jnp
+    >>> zeros(structure_of(jnp.ones(2))).tolist()
+    [0.0, 0.0]
+    """
     return jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), structure)
 
 
 def structure_of(a: Point) -> Structure:
+    """The shapes and dtypes of a point.
+
+    >>> import numpy as np
+    >>> structure_of(np.ones((2, 3), np.float32)).shape
+    (2, 3)
+    """
     return jax.tree.map(lambda u: jax.ShapeDtypeStruct(jnp.shape(u), jnp.result_type(u)), a)
 
 
 def dimension(structure: Structure) -> int:
-    """How many numbers a point has (the paper's m)."""
+    """How many numbers a point has (the paper's m).
+
+    >>> import numpy as np
+    >>> dimension((np.ones(2), np.ones((2, 2))))
+    6
+    """
     return sum(int(np.prod(s.shape)) for s in jax.tree.leaves(structure))
 
 
 def symmetrised(a: Point) -> Point:
-    """Each matrix leaf replaced by its symmetric part."""
+    """Each matrix leaf replaced by its symmetric part.
+
+    >>> import jax.numpy as jnp
+    >>> symmetrised(jnp.array([[0.0, 2.0], [0.0, 0.0]])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
     return jax.tree.map(lambda u: (u + u.T) / 2, a)
 
 
 def describe(structure: Structure) -> str:
-    """Shapes in words, for error messages: `(25, 25)`, or the tree of them."""
+    """Shapes in words, for error messages.
+
+    >>> import numpy as np
+    >>> describe(structure_of({"a": np.ones((2, 3))}))
+    "{'a': (2, 3)}"
+    """
     shapes = jax.tree.map(lambda s: tuple(s.shape), structure)
     return str(shapes)
+
+
+def replaced(module: Any, **fields: Any) -> Any:
+    """A copy of a frozen module with some fields changed, static ones too.
+
+    >>> from mostfw.schedules import Power
+    >>> print(replaced(Power(2, shift=1), scale=3.0))
+    3/(k+1)
+    """
+    made = object.__new__(type(module))
+    for field in dataclasses.fields(module):
+        value = fields[field.name] if field.name in fields else getattr(module, field.name)
+        object.__setattr__(made, field.name, value)
+    if hasattr(made, "__check_init__"):
+        made.__check_init__()
+    return made

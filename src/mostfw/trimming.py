@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from . import trees
 from .schedules import Schedule
@@ -32,7 +33,7 @@ class Trimming(eqx.Module):
         if self.relative:
             threshold = threshold * trees.norm(direction)
         distance = trees.norm(trees.minus(direction, reference))
-        return (k > 1) & (distance < threshold.astype(distance.dtype))
+        return (k > 1) & (distance < jnp.asarray(threshold, distance.dtype))
 
     def __str__(self) -> str:
         unit = " ||s_k||" if self.relative else ""

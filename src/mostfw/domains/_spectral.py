@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import atoms, checks, linalg, trees
+from .. import atoms, checks, linalg, operators, trees
 from ..errors import InvalidInputError
 from ..trees import Point, Structure
 from ._base import DOMAINS, Domain, LinearMinimum, no_products
@@ -66,7 +66,7 @@ class Spectrahedron(Domain):
         starts = self._blocks(start) if start is not None else (None,) * len(self.sizes)
         pairs = [
             linalg.smallest_eigenpair(
-                linalg.as_symmetric(block),
+                operators.as_symmetric(block),
                 jax.random.fold_in(key, index) if index else key,
                 start=None if warm is None else warm.vector,
                 tolerance=tolerance,

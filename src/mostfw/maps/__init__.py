@@ -2,7 +2,7 @@
 
 from ._base import MAPS, LinearMap
 from ._general import Dense, Function, Sparse, as_map
-from ._structured import Entries, Identity, RowSums, Trace, Triangles
+from ._structured import Entries, Identity, RowSums, TotalSpread, Trace, Triangles
 
 __all__ = [
     "MAPS",
@@ -13,6 +13,7 @@ __all__ = [
     "LinearMap",
     "RowSums",
     "Sparse",
+    "TotalSpread",
     "Trace",
     "Triangles",
     "as_map",

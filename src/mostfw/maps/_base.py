@@ -17,6 +17,8 @@ from ..trees import Point, Structure
 
 MAPS: Registry = Registry("linear map")
 
+Residual = Callable[[jax.Array], jax.Array]
+
 
 class LinearMap(eqx.Module):
     """x -> Gx. `forward` and `adjoint` are enough for whole constraints; sampled ones also need
@@ -42,11 +44,15 @@ class LinearMap(eqx.Module):
         """How many scalar rows G has on points of this structure."""
         return math.prod(jax.eval_shape(self.forward, structure).shape)
 
-    def fold(self, x: Point, function: Callable[..., Any], carry: Any) -> Any:
-        """Calls `carry = function(carry, rows, back)` for each block of rows of Gx, where
-        `back(u)` is the adjoint of those rows. Most maps have one block."""
+    def fold(self, x: Point, residual: Residual, function: Callable[..., Any], carry: Any) -> Any:
+        """`carry = function(carry, u, back)` for each block of rows r of Gx, with u = residual(r)
+        and `back(u)` the adjoint of these rows. Most maps have one block."""
         structure = trees.structure_of(x)
-        return function(carry, self.forward(x), lambda u: self.adjoint(u, structure))
+        return function(carry, self.residual(x, residual), lambda u: self.adjoint(u, structure))
+
+    def residual(self, x: Point, residual: Residual) -> jax.Array:
+        """residual(Gx), an elementwise function of the rows that exist."""
+        return residual(self.forward(x))
 
     def draw(self, key: Any, size: int, rows: int) -> Any:
         """Rows drawn uniformly, with replacement."""

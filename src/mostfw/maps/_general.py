@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 from .. import trees
 from ..errors import InvalidInputError, ShapeError
+from ..operators import dot
 from ..trees import Point, Structure
 from ._base import MAPS, LinearMap, not_sampleable
 
@@ -41,16 +42,16 @@ class Dense(LinearMap):
         return _fits(self, self.matrix.shape, structure)
 
     def forward(self, x: Point) -> jax.Array:
-        return _matmul(self.matrix, ravel_pytree(x)[0])
+        return dot(self.matrix, ravel_pytree(x)[0])
 
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
-        return _unravel(structure, _matmul(u, self.matrix))
+        return _unravel(structure, dot(u, self.matrix))
 
     def entries(self, x: Point, rows: Any) -> jax.Array:
-        return _matmul(jnp.asarray(self.matrix)[rows], ravel_pytree(x)[0])
+        return dot(jnp.asarray(self.matrix)[rows], ravel_pytree(x)[0])
 
     def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
-        drawn = _matmul(values, jnp.asarray(self.matrix)[rows])
+        drawn = dot(values, jnp.asarray(self.matrix)[rows])
         return trees.plus(y, 1, _unravel(trees.structure_of(y), drawn))
 
     @staticmethod
@@ -180,8 +181,10 @@ class Function(LinearMap):
 
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         if self.own_adjoint is not None:
-            return self.own_adjoint(u)
-        return jax.vjp(self.function, trees.zeros(structure))[1](u)[0]
+            back = self.own_adjoint(u)
+        else:
+            back = jax.vjp(self.function, trees.zeros(structure))[1](u)[0]
+        return trees.symmetrised(back) if self.is_symmetric else back
 
     def entries(self, x: Point, rows: Any) -> jax.Array:
         if self.at is None:
@@ -191,7 +194,7 @@ class Function(LinearMap):
     def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
         zero = trees.zeros(trees.structure_of(y))
         back = jax.vjp(lambda x: self.entries(x, rows), zero)[1](values)[0]
-        return trees.plus(y, 1, back)
+        return trees.plus(y, 1, trees.symmetrised(back) if self.is_symmetric else back)
 
     def resolve(self, structure: Structure) -> LinearMap:
         shape = jax.eval_shape(self.function, structure).shape
@@ -211,7 +214,7 @@ class Function(LinearMap):
                 f"points of shape {trees.describe(structure)}."
             )
         if self.is_symmetric:
-            x, back = trees.symmetrised(x), trees.symmetrised(back)
+            x = trees.symmetrised(x)
         left, right = float(jnp.sum(self.function(x) * u)), float(trees.inner(x, back))
         size = float(trees.norm(self.function(x)) * trees.norm(u)) + 1e-30
         if not abs(left - right) <= 1e-3 * size:  # NaN too
@@ -254,11 +257,7 @@ def _fits(linear_map: LinearMap, shape: tuple[int, ...], structure: Structure) -
 
 
 def _unravel(structure: Structure, flat: jax.Array) -> Point:
-    return ravel_pytree(trees.zeros(structure))[1](flat.astype(flat.dtype))
-
-
-def _matmul(a: Any, b: Any) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
+    return ravel_pytree(trees.zeros(structure))[1](flat)
 
 
 def as_map(G: Any) -> LinearMap:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -13,8 +14,8 @@ from jax import lax
 
 from .. import trees
 from ..errors import InvalidInputError, ShapeError
-from ..trees import Point, Structure
-from ._base import MAPS, LinearMap
+from ..trees import Point, Structure, replaced
+from ._base import MAPS, LinearMap, Residual
 
 BLOCK_NUMBERS = 2**18  # how many rows of a map without storage are formed at a time
 
@@ -47,16 +48,31 @@ class Identity(LinearMap):
     [1.0, 1.0]
     """
 
-    is_symmetric: bool = eqx.field(static=True, default=False)
+    is_symmetric: bool = eqx.field(static=True)
+    side: int = eqx.field(static=True)
+
+    def __init__(self, symmetric: bool = False) -> None:
+        self.is_symmetric, self.side = symmetric, 0
 
     @property
     def symmetric(self) -> bool:
         return self.is_symmetric
 
     def resolve(self, structure: Structure) -> LinearMap:
-        if self.is_symmetric:
-            _require_square(self, structure)
-        return self
+        if not self.is_symmetric:
+            return self
+        _require_square(self, structure)
+        return replaced(self, side=structure.shape[0])
+
+    def draw(self, key: Any, size: int, rows: int) -> Any:
+        if not self.is_symmetric:
+            return super().draw(key, size, rows)
+        # Row and column apart: n^2 does not fit 32 bits above n = 46,340.
+        keys, side = jax.random.split(key), math.isqrt(rows)
+        return tuple(jax.random.randint(k, (size,), 0, side) for k in keys)
+
+    def slot(self, rows: Any) -> jax.Array:
+        return rows[0] * self.side + rows[1] if self.is_symmetric else rows
 
     def forward(self, x: Point) -> jax.Array:
         return x
@@ -65,11 +81,11 @@ class Identity(LinearMap):
         return u
 
     def entries(self, x: Point, rows: Any) -> jax.Array:
-        return x.reshape(-1)[rows]
+        return x[rows] if self.is_symmetric else x.reshape(-1)[rows]
 
     def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
         if self.is_symmetric:
-            return _add_symmetric(y, *jnp.divmod(rows, y.shape[1]), values)
+            return _add_symmetric(y, rows[0], rows[1], values)
         return y.reshape(-1).at[rows].add(values).reshape(y.shape)
 
     @staticmethod
@@ -77,7 +93,7 @@ class Identity(LinearMap):
         return [
             (Identity(), np.zeros(4), False),
             (Identity(), np.zeros((2, 3)), False),
-            (Identity(is_symmetric=True), np.zeros((4, 4)), True),
+            (Identity(symmetric=True), np.zeros((4, 4)), True),
         ]
 
 
@@ -212,6 +228,38 @@ class Trace(LinearMap):
 
 
 @MAPS.register
+class TotalSpread(LinearMap):
+    """Gx = (n tr X - 1'X1): for a Gram matrix, the squared distances of all pairs, summed.
+
+    >>> import jax.numpy as jnp
+    >>> from mostfw.maps import TotalSpread
+    >>> TotalSpread().forward(jnp.diag(jnp.array([1.0, 0.0]))).tolist()
+    [1.0]
+    """
+
+    sampleable: ClassVar[bool] = False
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def resolve(self, structure: Structure) -> LinearMap:
+        _require_square(self, structure)
+        return self
+
+    def forward(self, x: Point) -> jax.Array:
+        return (x.shape[0] * jnp.trace(x) - jnp.sum(x))[None]
+
+    def adjoint(self, u: jax.Array, structure: Structure) -> Point:
+        n = structure.shape[0]
+        return u[0] * (n * jnp.eye(n, dtype=u.dtype) - 1)
+
+    @staticmethod
+    def examples() -> list[tuple[LinearMap, Any, bool]]:
+        return [(TotalSpread(), np.zeros((4, 4)), True)]
+
+
+@MAPS.register
 class Triangles(LinearMap):
     """All triangle inequalities of a Gram matrix: X_ij + X_jk - X_ik - X_jj, none stored.
 
@@ -227,6 +275,7 @@ class Triangles(LinearMap):
     """
 
     blocked: ClassVar[bool] = True
+    side: int | None = eqx.field(static=True, default=None)  # known as part of a Problem
 
     @property
     def symmetric(self) -> bool:
@@ -263,13 +312,22 @@ class Triangles(LinearMap):
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         return self._back(u, 0)
 
-    def fold(self, x: Point, function: Callable[..., Any], carry: Any) -> Any:
+    def _residual_of(self, x: jax.Array, residual: Residual, first: Any, size: int) -> jax.Array:
+        # Masked after: a set that excludes 0 would count the places that are no rows.
+        found = residual(self._rows_of(x, first, size))
+        return jnp.where(self._valid(first, size, x.shape[0]), found, 0)
+
+    def residual(self, x: Point, residual: Residual) -> jax.Array:
+        return self._residual_of(x, residual, 0, x.shape[0])
+
+    def fold(self, x: Point, residual: Residual, function: Callable[..., Any], carry: Any) -> Any:
         n = x.shape[0]
         size = max(1, min(n, BLOCK_NUMBERS // (n * n)))
         blocks, left = divmod(n, size)
 
         def one(first: Any, carry: Any, size: int) -> Any:
-            return function(carry, self._rows_of(x, first, size), lambda u: self._back(u, first))
+            found = self._residual_of(x, residual, first, size)
+            return function(carry, found, lambda u: self._back(u, first))
 
         if blocks == 1:
             carry = one(0, carry, size)
@@ -278,8 +336,7 @@ class Triangles(LinearMap):
         return one(blocks * size, carry, left) if left else carry
 
     def draw(self, key: Any, size: int, rows: int) -> Any:
-        # n from the number of rows, n (n-1) (n-2) / 2
-        n = round((2 * rows) ** (1 / 3)) + 1
+        n = self._side
         middle_key, first_key, second_key = jax.random.split(key, 3)
         j = jax.random.randint(middle_key, (size,), 0, n)
         first = jax.random.randint(first_key, (size,), 1, n)
@@ -305,8 +362,6 @@ class Triangles(LinearMap):
         j, i, k = rows
         n = self._side
         return (j * n + i) * n + k
-
-    side: int | None = eqx.field(static=True, default=None)
 
     @property
     def _side(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import checks, trees
 from ..errors import InvalidInputError, ShapeError
+from ..operators import dot
 from ..terms import Numbers, batch_size
 from ..trees import Point, Structure
 from ._base import OBJECTIVES, Objective
@@ -68,7 +69,7 @@ class Covariance(Objective):
     def sample(self, key: Any, size: int) -> Any:
         if self.data is None:
             normal = jax.random.normal(key, (size, self.factor.shape[1]), self.factor.dtype)
-            return _matmul(normal, self.factor.T)
+            return dot(normal, self.factor.T)
         return self.data[jax.random.randint(key, (size,), 0, self.data.shape[0])]
 
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
@@ -79,7 +80,7 @@ class Covariance(Objective):
 
     def _moment(self) -> jax.Array:
         if self.data is None:
-            return _matmul(self.factor, self.factor.T)
+            return dot(self.factor, self.factor.T)
         return _second_moment(jnp.asarray(self.data))
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
@@ -89,7 +90,7 @@ class Covariance(Objective):
         if xi is None:
             return self.whole_value(x)
         norms = jnp.sum(xi**2, axis=1)
-        fit = jnp.sum(_matmul(xi, x) * xi) / xi.shape[0]
+        fit = jnp.sum(dot(xi, x) * xi) / xi.shape[0]
         return jnp.sum(x**2) / 2 - fit + jnp.mean(norms**2) / 2
 
     def whole_value(self, x: Point) -> jax.Array:
@@ -111,9 +112,5 @@ class Covariance(Objective):
         ]
 
 
-def _matmul(a: Any, b: Any) -> jax.Array:
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
-
-
 def _second_moment(rows: jax.Array) -> jax.Array:
-    return _matmul(rows.T, rows) / rows.shape[0]
+    return dot(rows.T, rows) / rows.shape[0]

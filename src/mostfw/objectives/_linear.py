@@ -83,10 +83,16 @@ class Linear(Objective):
         if self.sampling == "block":
             side = math.isqrt(size)
             return jax.random.permutation(key, self.matrix.shape[0])[:side]
+        if self.is_symmetric:  # row and column apart: n^2 may not fit 32 bits
+            keys, side = jax.random.split(key), self.matrix.shape[0]
+            return tuple(jax.random.randint(k, (size,), 0, side) for k in keys)
         return jax.random.randint(key, (size,), 0, self.slots)
 
     def look(self, x: Point, xi: Any) -> Any:
         return ()  # a linear form's gradient does not depend on x
+
+    def _at(self, array: jax.Array, xi: Any) -> jax.Array:
+        return array[xi] if self.is_symmetric else array.reshape(-1)[xi]
 
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
         if self.sampling == "block":
@@ -96,7 +102,7 @@ class Linear(Objective):
             off = n * (n - 1) / (side * (side - 1)) * (side / n) ** 2
             on = (n / side) * (side / n) ** 2
             return block * jnp.where(jnp.eye(side, dtype=bool), on, off).astype(block.dtype)
-        return self.matrix.reshape(-1)[xi]
+        return self._at(self.matrix, xi)
 
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
         c = jnp.asarray(c, y.dtype)
@@ -104,7 +110,7 @@ class Linear(Objective):
             return y.at[xi[:, None], xi[None, :]].add(c * message)
         if not self.is_symmetric:
             return y.reshape(-1).at[xi].add(c * message).reshape(y.shape)
-        rows, columns = jnp.divmod(xi, y.shape[1])
+        rows, columns = xi
         both = (jnp.concatenate([rows, columns]), jnp.concatenate([columns, rows]))
         return y.at[both].add(jnp.tile(c / 2 * message, 2))
 
@@ -117,7 +123,8 @@ class Linear(Objective):
         if self.sampling == "block":
             entries, size = x[xi[:, None], xi[None, :]], xi.shape[0] ** 2
         else:
-            entries, size = x.reshape(-1)[xi], xi.shape[0]
+            entries = self._at(x, xi)
+            size = entries.shape[0]
         return self.scale(size) * jnp.sum(entries * self.message((), xi, _NO_NUMBERS))
 
     def whole_value(self, x: Point) -> jax.Array:
@@ -126,7 +133,7 @@ class Linear(Objective):
     def slot(self, xi: Any) -> jax.Array:
         if self.sampling == "block":
             raise InvalidInputError("a table needs sampling='entries', not 'block'.")
-        return xi
+        return xi[0] * self.matrix.shape[0] + xi[1] if self.is_symmetric else xi
 
     @property
     def slots(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,21 +75,38 @@ def covariance(
     l1_radius = np.abs(truth).sum() if l1_radius is None else l1_radius
     trace = checks.number("trace", trace, above=0)
     l1_radius = checks.number("l1_radius", l1_radius, above=0)
-    scale = float(np.sum(truth**2))
     feasible = np.trace(truth) <= trace * (1 + 1e-9) and np.abs(truth).sum() <= l1_radius * (
         1 + 1e-9
     )
 
-    def relative_error(x: jax.Array) -> jax.Array:
-        return jnp.sum((x - jnp.asarray(truth, x.dtype)) ** 2) / scale
-
     return Problem(
         objective,
         domains.Spectrahedron(truth.shape[0], trace=trace),
-        [Affine(maps.Identity(is_symmetric=True), sets.L1Ball(l1_radius), name="l1")],
-        optimum=float(np.asarray(objective.whole_value(truth))) if feasible else None,
-        metrics={"relative_error": relative_error},
+        [Affine(maps.Identity(symmetric=True), sets.L1Ball(l1_radius), name="l1")],
+        optimum=_value_at(truth, data) if feasible else None,
+        metrics={"relative_error": RelativeError(truth)},
         answer=np.asarray,
         name=f"covariance n={truth.shape[0]}",
         dtype=dtype,
     )
+
+
+class RelativeError(eqx.Module):
+    """||X - W||^2 / ||W||^2."""
+
+    truth: Any
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        truth = jnp.asarray(self.truth, x.dtype)
+        return jnp.sum((x - truth) ** 2) / jnp.sum(truth**2)
+
+
+def _value_at(truth: np.ndarray, data: np.ndarray | None) -> float:
+    """The objective at the truth W: (E ||w||^4 - ||W||^2)/2."""
+    truth = truth.astype(float)
+    size = np.sum(truth**2)
+    if data is None:  # E ||w||^4 of a Gaussian
+        fourth = np.trace(truth) ** 2 + 2 * size
+    else:
+        fourth = np.mean(np.sum(data.astype(float) ** 2, axis=1) ** 2)
+    return float(fourth - size) / 2

@@ -46,7 +46,7 @@ def kmeans(
         [
             Affine(maps.RowSums(), sets.Point(1.0), name="rows"),
             Affine(
-                maps.Identity(is_symmetric=True),
+                maps.Identity(symmetric=True),
                 sets.Orthant(1),
                 weight=sign_weight,
                 name="sign",
