@@ -29,7 +29,9 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, jax {jax.__version__}, numpy {np.__version__}, {day}"
 
 
-def sparsest_cut_step(graph: fw.graphs.Graph, iterations: int, rounds: int) -> dict:
+def sparsest_cut_step(
+    graph: fw.graphs.Graph, iterations: int, rounds: int, wanted: float | None
+) -> dict:
     """Seconds a step of most-fw, ours and NumPy's, the best of alternating rounds."""
     problem = fw.problems.sparsest_cut(graph, batch=0.05)
     method = fw.methods.most_fw(mu_c=1.5)
@@ -54,7 +56,7 @@ def sparsest_cut_step(graph: fw.graphs.Graph, iterations: int, rounds: int) -> d
         "ours_us": 1e6 * min(ours),
         "peer_us": 1e6 * min(peer),
         "ratio": min(peer) / min(ours),
-        "wanted": 3.0,
+        "wanted": wanted,
     }
 
 
@@ -65,15 +67,20 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     print(machine())
-    graphs = [fw.datasets.karate_club()]
+    graphs = [(fw.datasets.karate_club(), None)]
     folder = fw.datasets.data_folder()
     if folder is not None:
-        graphs.insert(0, fw.graphs.as_graph(folder / "mammalia-primate-association-13.edges"))
-    rows = [sparsest_cut_step(graph, options.iterations, options.rounds) for graph in graphs]
+        published = fw.graphs.as_graph(folder / "mammalia-primate-association-13.edges")
+        graphs.insert(0, (published, 3.0))
+    rows = [
+        sparsest_cut_step(graph, options.iterations, options.rounds, wanted)
+        for graph, wanted in graphs
+    ]
     for row in rows:
+        goal = "" if row["wanted"] is None else f" (wanted {row['wanted']:g})"
         print(
             f"{row['row']:<45} ours {row['ours_us']:7.1f} us   {row['peer']} "
-            f"{row['peer_us']:7.1f} us   {row['ratio']:.1f} times faster (wanted {row['wanted']:g})"
+            f"{row['peer_us']:7.1f} us   {row['ratio']:.1f} times faster{goal}"
         )
     if options.json:
         Path(options.json).write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1))

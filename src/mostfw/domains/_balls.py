@@ -13,12 +13,12 @@ import numpy as np
 
 from .. import atoms, checks, trees
 from ..errors import ShapeError
-from ..trees import Point, Structure
-from ._base import DOMAINS, Domain, LinearMinimum, no_products
+from ..trees import Point
+from ._base import DOMAINS, ArrayDomain, Domain, LinearMinimum, no_products
 
 
 @DOMAINS.register
-class Simplex(Domain):
+class Simplex(ArrayDomain):
     """{x >= 0, sum x <= total}, or sum x = total with `equality=True` (the default).
 
     >>> import jax.numpy as jnp, mostfw as fw
@@ -34,9 +34,6 @@ class Simplex(Domain):
         self.shape = checks.shape("Simplex shape", shape)
         self.total = checks.number("the total of a Simplex", total, above=0)
         self.equality = equality
-
-    def structure(self, dtype: Any) -> Structure:
-        return jax.ShapeDtypeStruct(self.shape, dtype)
 
     def start(self, dtype: Any) -> Point:
         level = self.total / math.prod(self.shape) if self.equality else 0.0
@@ -67,7 +64,7 @@ class Simplex(Domain):
 
 
 @DOMAINS.register
-class L1Ball(Domain):
+class L1Ball(ArrayDomain):
     """{||x||_1 <= radius}; the LMO is -radius sign(s_i) e_i at the largest |s_i|.
 
     >>> import jax.numpy as jnp, mostfw as fw
@@ -81,12 +78,6 @@ class L1Ball(Domain):
     def __init__(self, shape: int | Sequence[int], radius: float = 1.0) -> None:
         self.shape = checks.shape("L1Ball shape", shape)
         self.radius = checks.number("the radius of an L1Ball", radius, above=0)
-
-    def structure(self, dtype: Any) -> Structure:
-        return jax.ShapeDtypeStruct(self.shape, dtype)
-
-    def start(self, dtype: Any) -> Point:
-        return jnp.zeros(self.shape, dtype)
 
     def lmo(
         self, direction: Point, *, key: Any = None, start: Any = None, tolerance: Any = 0.0
@@ -110,7 +101,7 @@ class L1Ball(Domain):
 
 
 @DOMAINS.register
-class L2Ball(Domain):
+class L2Ball(ArrayDomain):
     """{||x - center|| <= radius}; the LMO is center - radius s/||s||.
 
     >>> import jax.numpy as jnp, mostfw as fw
@@ -132,9 +123,6 @@ class L2Ball(Domain):
             raise ShapeError(
                 f"the center of an L2Ball has shape {np.shape(center)}, but it has {self.shape}."
             )
-
-    def structure(self, dtype: Any) -> Structure:
-        return jax.ShapeDtypeStruct(self.shape, dtype)
 
     def start(self, dtype: Any) -> Point:
         return jnp.broadcast_to(jnp.asarray(self.center, dtype), self.shape)

@@ -80,5 +80,17 @@ class Domain(eqx.Module):
         return bool(self.excess(x) <= tolerance * max(1.0, self.diameter))
 
 
+class ArrayDomain(Domain):
+    """A domain whose points are one array of a given `shape`; it starts from 0."""
+
+    shape: eqx.AbstractVar[tuple[int, ...]]
+
+    def structure(self, dtype: Any) -> Structure:
+        return jax.ShapeDtypeStruct(self.shape, dtype)
+
+    def start(self, dtype: Any) -> Point:
+        return jnp.zeros(self.shape, dtype)
+
+
 def no_products() -> jax.Array:
     return jnp.zeros((), jnp.int32)

@@ -17,12 +17,12 @@ from ..assignment import assign
 from ..errors import InvalidInputError, ShapeError
 from ..trees import Point, Structure
 from ._balls import L1Ball, Simplex
-from ._base import DOMAINS, Domain, LinearMinimum, no_products
+from ._base import DOMAINS, ArrayDomain, Domain, LinearMinimum, no_products
 from ._spectral import Spectrahedron
 
 
 @DOMAINS.register
-class Box(Domain):
+class Box(ArrayDomain):
     """{lower <= x <= upper}, all bounds finite; the LMO takes the bound against each sign.
 
     >>> import jax.numpy as jnp, mostfw as fw
@@ -51,9 +51,6 @@ class Box(Domain):
         self.lower, self.upper = lower, upper
         if np.any(np.asarray(lower) > np.asarray(upper)):
             raise InvalidInputError("a Box domain has lower > upper somewhere: it is empty.")
-
-    def structure(self, dtype: Any) -> Structure:
-        return jax.ShapeDtypeStruct(self.shape, dtype)
 
     def _bounds(self, dtype: Any) -> tuple[jax.Array, jax.Array]:
         return (
@@ -98,7 +95,7 @@ def LinfBall(shape: int | Sequence[int], radius: float = 1.0) -> Box:
 
 
 @DOMAINS.register
-class KSparse(Domain):
+class KSparse(ArrayDomain):
     """conv{x : at most k entries not 0, each within radius} = {||x||_1 <= k r, ||x||_inf <= r}.
 
     The LMO puts -radius sign(s_i) at the k largest |s_i|.
@@ -116,12 +113,6 @@ class KSparse(Domain):
         self.shape = checks.shape("KSparse shape", shape)
         self.radius = checks.number("the radius of a KSparse polytope", radius, above=0)
         self.k = checks.whole("KSparse k", k, 1, math.prod(self.shape))
-
-    def structure(self, dtype: Any) -> Structure:
-        return jax.ShapeDtypeStruct(self.shape, dtype)
-
-    def start(self, dtype: Any) -> Point:
-        return jnp.zeros(self.shape, dtype)
 
     def lmo(
         self, direction: Point, *, key: Any = None, start: Any = None, tolerance: Any = 0.0

@@ -14,7 +14,7 @@ import numpy as np
 from .. import atoms, checks, linalg, operators, trees
 from ..errors import InvalidInputError
 from ..trees import Point, Structure
-from ._base import DOMAINS, Domain, LinearMinimum, no_products
+from ._base import DOMAINS, ArrayDomain, Domain, LinearMinimum, no_products
 
 
 @DOMAINS.register
@@ -110,7 +110,7 @@ class Spectrahedron(Domain):
 
 
 @DOMAINS.register
-class NuclearBall(Domain):
+class NuclearBall(ArrayDomain):
     """{X : sum of singular values <= radius}; the LMO is -radius u v' of the leading pair.
 
     >>> import jax.numpy as jnp, mostfw as fw
@@ -127,12 +127,6 @@ class NuclearBall(Domain):
         if len(self.shape) != 2:
             raise InvalidInputError(f"NuclearBall shape is {self.shape}: give two sizes (m, n).")
         self.radius = checks.number("the radius of a NuclearBall", radius, above=0)
-
-    def structure(self, dtype: Any) -> Structure:
-        return jax.ShapeDtypeStruct(self.shape, dtype)
-
-    def start(self, dtype: Any) -> Point:
-        return jnp.zeros(self.shape, dtype)
 
     def lmo(
         self, direction: Point, *, key: Any = None, start: Any = None, tolerance: Any = 0.0

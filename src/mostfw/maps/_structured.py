@@ -38,6 +38,18 @@ def _add_symmetric(
     return y.at[both].add(jnp.tile(values / 2, 2))
 
 
+class _OfSquare(LinearMap):
+    """A map of symmetric matrices."""
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def resolve(self, structure: Structure) -> LinearMap:
+        _require_square(self, structure)
+        return self
+
+
 @MAPS.register
 class Identity(LinearMap):
     """Gx = x. `symmetric=True` (for symmetric matrices) spreads a sampled entry to both places.
@@ -98,7 +110,7 @@ class Identity(LinearMap):
 
 
 @MAPS.register
-class RowSums(LinearMap):
+class RowSums(_OfSquare):
     """Gx = X 1 for a symmetric X; the adjoint is the symmetric part of u 1'.
 
     >>> import jax.numpy as jnp
@@ -106,14 +118,6 @@ class RowSums(LinearMap):
     >>> RowSums().forward(jnp.eye(2)).tolist()
     [1.0, 1.0]
     """
-
-    @property
-    def symmetric(self) -> bool:
-        return True
-
-    def resolve(self, structure: Structure) -> LinearMap:
-        _require_square(self, structure)
-        return self
 
     def forward(self, x: Point) -> jax.Array:
         return jnp.sum(x, axis=1)
@@ -197,7 +201,7 @@ class Entries(LinearMap):
 
 
 @MAPS.register
-class Trace(LinearMap):
+class Trace(_OfSquare):
     """Gx = (tr X).
 
     >>> import jax.numpy as jnp
@@ -207,14 +211,6 @@ class Trace(LinearMap):
     """
 
     sampleable: ClassVar[bool] = False
-
-    @property
-    def symmetric(self) -> bool:
-        return True
-
-    def resolve(self, structure: Structure) -> LinearMap:
-        _require_square(self, structure)
-        return self
 
     def forward(self, x: Point) -> jax.Array:
         return jnp.trace(x)[None]
@@ -228,7 +224,7 @@ class Trace(LinearMap):
 
 
 @MAPS.register
-class TotalSpread(LinearMap):
+class TotalSpread(_OfSquare):
     """Gx = (n tr X - 1'X1): for a Gram matrix, the squared distances of all pairs, summed.
 
     >>> import jax.numpy as jnp
@@ -238,14 +234,6 @@ class TotalSpread(LinearMap):
     """
 
     sampleable: ClassVar[bool] = False
-
-    @property
-    def symmetric(self) -> bool:
-        return True
-
-    def resolve(self, structure: Structure) -> LinearMap:
-        _require_square(self, structure)
-        return self
 
     def forward(self, x: Point) -> jax.Array:
         return (x.shape[0] * jnp.trace(x) - jnp.sum(x))[None]
