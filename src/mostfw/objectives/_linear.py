@@ -84,8 +84,7 @@ class Linear(Objective):
             side = math.isqrt(size)
             return jax.random.permutation(key, self.matrix.shape[0])[:side]
         if self.is_symmetric:  # row and column apart: n^2 may not fit 32 bits
-            keys, side = jax.random.split(key), self.matrix.shape[0]
-            return tuple(jax.random.randint(k, (size,), 0, side) for k in keys)
+            return tuple(jax.random.randint(key, (2, size), 0, self.matrix.shape[0]))
         return jax.random.randint(key, (size,), 0, self.slots)
 
     def look(self, x: Point, xi: Any) -> Any:
