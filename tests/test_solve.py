@@ -298,3 +298,15 @@ def test_spider_needs_no_memory_for_batches_that_it_never_draws():
     loop = jax.jit(lambda s: fw.frank_wolfe.step(problem, method, s, jax.random.PRNGKey(0)))
     temporary = loop.lower(state).compile().memory_analysis().temp_size_in_bytes
     assert temporary < 8 * 60**3 * 4
+
+
+def test_continuing_after_the_end_of_a_stream_is_a_status():
+    def short(start=0):
+        return (np.ones((10, 3)) for _ in range(start, 20))
+
+    problem = stream_problem(short)
+    first = solve(problem, "sfw", iterations=50)
+    assert (first.status, first.iterations) == (fw.Status.STREAM_ENDED, 20)
+    again = solve(problem, "sfw", iterations=50, warm_start=first)
+    assert (again.status, again.iterations) == (fw.Status.STREAM_ENDED, 20)
+    np.testing.assert_array_equal(first.x, again.x)

@@ -120,6 +120,8 @@ def _read(path: Path, key: str | None) -> Any:
     delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix)
     with path.open() as lines:
         first = lines.readline()
+    if not first.strip():
+        raise InvalidInputError(f"data file {str(path)!r} is empty, or begins with an empty line.")
     skip = 0 if _numeric(first, delimiter) else 1
     return np.loadtxt(path, delimiter=delimiter, skiprows=skip, ndmin=2)
 

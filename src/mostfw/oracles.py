@@ -125,16 +125,14 @@ class Estimated(Term):
         return 1.0  # `value` is unbiased already
 
     def sample(self, key: Any, size: int) -> Any:
-        drawn, directions = jax.random.split(key)
-        return self.objective.sample(drawn, size), directions
+        return self.objective.sample(key, size), _directions(key)
 
     def draw(self, key: Any, feed: Any) -> Any:
-        drawn, directions = jax.random.split(key)
-        return self.objective.draw(drawn, feed), directions
+        # The objective's own sample: with one seed, first and zeroth order see the same data.
+        return self.objective.draw(key, feed), _directions(key)
 
     def whole_draw(self, key: Any) -> Any:
-        # A tag of its own: fold_in(key, i) belongs to the sample of term i.
-        return None, jax.random.fold_in(key, 2**30)
+        return None, _directions(key)
 
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
         draw, key = xi
@@ -156,6 +154,11 @@ class Estimated(Term):
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         xi = self.whole_draw(jax.random.PRNGKey(0))
         return self.spread(y, c, self.message(x, xi, numbers), xi)
+
+
+def _directions(key: Any) -> Any:
+    """A key with a tag of its own: fold_in(key, i) belongs to the sample of term i."""
+    return jax.random.fold_in(key, 2**30)
 
 
 def _along_coordinates(value: Any, x: jax.Array, rho: jax.Array, one: Any) -> jax.Array:

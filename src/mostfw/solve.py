@@ -206,7 +206,8 @@ class _Run:
         if isinstance(self.problem.objective, Online):
             most = points[-1] - self.done
             self.feeder = Feeder(self.problem.objective, self.done, most, self.problem.dtype)
-            self._refill()
+            if not self._refill():  # continued after the stream's end
+                return self._result(Status.STREAM_ENDED)
             self.problem.objective.check_value(self.problem.structure, self._minibatch(self.fed))
         self._compile()
         limit = math.inf if seconds is None else self.seconds + seconds

@@ -25,11 +25,10 @@ class Feeder:
     def __init__(self, objective: Online, first: int, most: int, dtype: Any) -> None:
         self._iterator = iter(objective.source.open(first))
         self._dtype = dtype
-        self._most = most
         self._queue: queue.Queue[Any] = queue.Queue(maxsize=2)
         self._next = first
         head = self._read()
-        if head is None:
+        if head is None and first == 0:
             raise StreamError("the stream of the Online objective is empty.")
         self._shape = jax.tree.map(np.shape, head)
         self._tree = jax.tree.structure(head)
