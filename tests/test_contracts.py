@@ -95,6 +95,8 @@ def test_a_set_that_treats_places_differently_is_not_called_symmetric():
     bounds = fw.sets.Box(np.linspace(-0.3, 0.1, 4), 2.0)
     rule = fw.constraints.Affine(fw.maps.Identity(symmetric=True), bounds)
     assert not rule.resolve(structure_of(np.zeros((4, 4)))).symmetric
+    alike = fw.constraints.Affine(fw.maps.Identity(symmetric=True), fw.sets.Box(-0.3, 2.0))
+    assert alike.resolve(structure_of(np.zeros((4, 4)))).symmetric
     fw.testing.check_constraint(rule, np.zeros((4, 4)), symmetric=True)
 
 

@@ -112,7 +112,13 @@ class Affine(Term):
                 )
         slots = linear_map.slots(structure) if linear_map.sampleable else 0
         return replaced(
-            self, map=linear_map, batch=batch, total=total, table_slots=slots, image=output.shape
+            self,
+            map=linear_map,
+            batch=batch,
+            total=total,
+            table_slots=slots,
+            image=output.shape,
+            even=all(_even(leaf, output.shape) for leaf in jax.tree.leaves(self.set)),
         )
 
     def sample(self, key: Any, size: int) -> Any:

@@ -51,8 +51,6 @@ class FirstOrder(eqx.Module):
     gradients
     """
 
-    zeroth: ClassVar[bool] = False
-
     def term(self, objective: Objective, dimension: int) -> Term:
         return objective
 
@@ -63,7 +61,6 @@ class FirstOrder(eqx.Module):
 class ZerothOrder(eqx.Module):
     """A gradient estimated from values. `values_per_point(d)` says how many it takes."""
 
-    zeroth: ClassVar[bool] = True
     floor_power: ClassVar[float] = 1 / 3  # of eps |f|: central differences; 1/2 for forward ones
 
     @abc.abstractmethod
@@ -116,6 +113,10 @@ class Estimated(Term):
     @property
     def online(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.objective.online
+
+    @property
+    def single(self) -> bool:
+        return self.objective.single
 
     @property
     def label(self) -> str:

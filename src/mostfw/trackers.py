@@ -8,6 +8,7 @@ own is one class with `arrive` (and `depart` if it needs the previous point).
 
 from __future__ import annotations
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -49,11 +50,11 @@ class Tracker(eqx.Module):
         """At x_{k-1}, with the numbers of iteration k - 1."""
         return estimate, memory
 
+    @abc.abstractmethod
     def arrive(
         self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
     ) -> tuple[Estimate, Any]:
         """At x_k."""
-        raise NotImplementedError(f"{type(self).__name__} must say how it arrives at x_k.")
 
 
 @TRACKERS.register

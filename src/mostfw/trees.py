@@ -112,6 +112,17 @@ def symmetrised(a: Point) -> Point:
     return jax.tree.map(lambda u: (u + u.T) / 2, a)
 
 
+def add_symmetric(y: jax.Array, rows: Any, columns: Any, values: jax.Array) -> jax.Array:
+    """y with values/2 added at (row, column) and at (column, row).
+
+    >>> import jax.numpy as jnp
+    >>> add_symmetric(jnp.zeros((2, 2)), jnp.array([0]), jnp.array([1]), jnp.array([2.0])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    both = (jnp.concatenate([rows, columns]), jnp.concatenate([columns, rows]))
+    return y.at[both].add(jnp.tile(values / 2, 2))
+
+
 def describe(structure: Structure) -> str:
     """Shapes in words, for error messages.
 

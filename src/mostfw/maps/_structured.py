@@ -30,14 +30,6 @@ def _require_square(linear_map: LinearMap, structure: Structure, least: int = 1)
         )
 
 
-def _add_symmetric(
-    y: jax.Array, rows: jax.Array, columns: jax.Array, values: jax.Array
-) -> jax.Array:
-    """values/2 at (row, column) and at (column, row)."""
-    both = (jnp.concatenate([rows, columns]), jnp.concatenate([columns, rows]))
-    return y.at[both].add(jnp.tile(values / 2, 2))
-
-
 class _OfSquare(LinearMap):
     """A map of symmetric matrices."""
 
@@ -96,7 +88,7 @@ class Identity(LinearMap):
 
     def scatter(self, y: Point, values: jax.Array, rows: Any) -> Point:
         if self.is_symmetric:
-            return _add_symmetric(y, rows[0], rows[1], values)
+            return trees.add_symmetric(y, rows[0], rows[1], values)
         return y.reshape(-1).at[rows].add(values).reshape(y.shape)
 
     @staticmethod
@@ -174,7 +166,7 @@ class Entries(LinearMap):
 
     def _spread(self, y: Any, rows: Any, columns: Any, values: Any) -> Point:
         if self.is_symmetric:
-            return _add_symmetric(y, rows, columns, values)
+            return trees.add_symmetric(y, rows, columns, values)
         return y.at[rows, columns].add(values)
 
     def forward(self, x: Point) -> jax.Array:

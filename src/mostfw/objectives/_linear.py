@@ -39,12 +39,8 @@ class Linear(Objective):
     def __init__(self, C: Any, batch: float | int | None = None, sampling: str = "entries"):
         if sampling not in ("entries", "block"):
             raise InvalidInputError(f"sampling is {sampling!r}: give 'entries' or 'block'.")
-        if isinstance(C, tuple):  # several blocks
-            C = tuple(checks.data("the matrix C of a Linear objective", block) for block in C)
-        elif isinstance(C, dict):
-            C = {key: checks.data("the matrix C of a Linear objective", C[key]) for key in C}
-        else:
-            C = checks.data("the matrix C of a Linear objective", C)
+        several = isinstance(C, tuple | dict)  # blocks; a list is one matrix
+        C = jax.tree.map(_checked, C) if several else _checked(C)
         self.matrix = C
         self.total = trees.dimension(C)
         self.sampling = sampling
@@ -109,9 +105,7 @@ class Linear(Objective):
             return y.at[xi[:, None], xi[None, :]].add(c * message)
         if not self.is_symmetric:
             return y.reshape(-1).at[xi].add(c * message).reshape(y.shape)
-        rows, columns = xi
-        both = (jnp.concatenate([rows, columns]), jnp.concatenate([columns, rows]))
-        return y.at[both].add(jnp.tile(c / 2 * message, 2))
+        return trees.add_symmetric(y, xi[0], xi[1], c * message)
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         return trees.plus(y, c, self.matrix)
@@ -148,6 +142,10 @@ class Linear(Objective):
             (Linear(square[:2], batch=3), square[:2]),
             (Linear(square + square.T), square),
         ]
+
+
+def _checked(block: Any) -> Any:
+    return checks.data("the matrix C of a Linear objective", block)
 
 
 _NO_NUMBERS: Any = None  # linear messages do not look at the iteration's numbers
