@@ -65,5 +65,21 @@ class MissingDependencyError(MostFWError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
 
 
+class DataError(MostFWError):
+    """A data set is not there, or is not the one it should be: `state` is "absent" or "damaged".
+
+    >>> import mostfw as fw
+    >>> try:
+    ...     raise fw.DataError("data set 'x' is not here.", "absent")
+    ... except fw.MostFWError as error:
+    ...     print(error.state)
+    absent
+    """
+
+    def __init__(self, message: str, state: str) -> None:
+        super().__init__(message)
+        self.state = state
+
+
 class MostFWWarning(UserWarning):
     """Something was repaired or ignored, and the user should know."""

@@ -1,4 +1,4 @@
-"""Data in: a graph that ships with the package, and files of points."""
+"""The data folder, and files of points."""
 
 from __future__ import annotations
 
@@ -8,49 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import InvalidInputError
-from .graphs import Graph, as_graph
-
-# Zachary (1977): who met outside the club; node -> its neighbours with higher numbers.
-_KARATE = {
-    0: [1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 17, 19, 21, 31],
-    1: [2, 3, 7, 13, 17, 19, 21, 30],
-    2: [3, 7, 8, 9, 13, 27, 28, 32],
-    3: [7, 12, 13],
-    4: [6, 10],
-    5: [6, 10, 16],
-    6: [16],
-    8: [30, 32, 33],
-    9: [33],
-    13: [33],
-    14: [32, 33],
-    15: [32, 33],
-    18: [32, 33],
-    19: [33],
-    20: [32, 33],
-    22: [32, 33],
-    23: [25, 27, 29, 32, 33],
-    24: [25, 27, 31],
-    25: [31],
-    26: [29, 33],
-    27: [33],
-    28: [31, 33],
-    29: [32, 33],
-    30: [32, 33],
-    31: [32, 33],
-    32: [33],
-}
-
-
-def karate_club() -> Graph:
-    """Zachary's karate club: 34 nodes, 78 edges.
-
-    >>> import mostfw as fw
-    >>> graph = fw.datasets.karate_club()
-    >>> graph.nodes, graph.edges
-    (34, 78)
-    """
-    return as_graph([(u, v) for u, friends in _KARATE.items() for v in friends], "karate-club")
+from ..errors import InvalidInputError
 
 
 def data_folder() -> Path | None:
