@@ -417,7 +417,7 @@ def test_constraints_that_do_not_fit_the_points(call, error, words):
     ("set-orthant", lambda: sets.Orthant(2), INVALID, "sign is 2; it must be 1.*or -1"),
     ("set-ball", lambda: sets.L1Ball(-1.0), INVALID, "radius is -1.0.*>= 0"),
     ("covariance-l1", lambda: problems.covariance(5, l1_radius=NAN), INVALID, "radius is nan"),
-    ("covariance-none", lambda: problems.covariance(), INVALID, "exactly one of n, factor="),
+    ("covariance-none", lambda: problems.covariance(), INVALID, "needs one of n, factor="),
 )
 def test_parts_that_cannot_be(call, error, words):
     refused(call, error, words)
@@ -665,7 +665,8 @@ FINE = [*KMEANS, "fine.csv"]
         ([*CUT, "weight.edges"], "line 1: '0 1 heavy' is not an edge"),
         ([*CUT, "empty.edges"], "'empty.edges' has no edges"),
         ([*CUT, "pieces.edges"], "has 2 components (sizes 2, 2)"),
-        (["compare", "--graph", "no.edges"], "no graph file 'no.edges'"),
+        (["report", "no-folder"], "no complete run"),
+        (["data", "--fetch", "mnist"], "unknown data set 'mnist'"),
         ([*KMEANS, "no.csv"], "no data file 'no.csv'"),
         ([*KMEANS, "ragged.csv"], "'ragged.csv' cannot be read as numbers: the number of columns"),
         ([*KMEANS, "nan.csv"], "1 entries are NaN or infinite, the first at index [1, 1]"),

@@ -6,6 +6,7 @@ the objective, what a zeroth-order oracle may ask for) and `whole_value(x)`.
 
 from ._base import OBJECTIVES, Objective
 from ._covariance import Covariance
+from ._entries import EntryLoss
 from ._functions import FiniteSum, Sampled, Smooth
 from ._linear import Linear
 from ._online import Online
@@ -13,6 +14,7 @@ from ._online import Online
 __all__ = [
     "OBJECTIVES",
     "Covariance",
+    "EntryLoss",
     "FiniteSum",
     "Linear",
     "Objective",

@@ -50,41 +50,45 @@ def covariance(
     """min E ||X - ww'||^2/2 over {X psd, tr X <= trace} subject to ||vec X||_1 <= l1_radius.
 
     The vectors come from a generated block-sparse W (give `n`), from N(0, FF') (`factor`), or are
-    the rows of `data`. The bounds default to those of the truth (W, or the second moment), so that
-    it is feasible: trace = tr W and l1_radius = ||vec W||_1. Where the truth is known the metric
-    `relative_error` is ||X - W||^2/||W||^2.
+    the rows of `data`; with `n` or `factor` beside the data, W is their truth. The bounds default
+    to those of the truth (W, or the second moment of the data), so that it is feasible:
+    trace = tr W and l1_radius = ||vec W||_1. The metric `relative_error` is ||X - W||^2/||W||^2,
+    `l1_excess` is max(||vec X||_1 - l1_radius, 0)/l1_radius.
 
     >>> import mostfw as fw
     >>> problem = fw.problems.covariance(30, batch=10)
     >>> [constraint.name for constraint in problem.constraints]
     ['l1']
     """
-    if sum(source is not None for source in (n, factor, data)) != 1:
-        raise InvalidInputError("covariance needs exactly one of n, factor= and data=.")
+    if (n is not None and factor is not None) or (n is None and factor is None and data is None):
+        raise InvalidInputError("covariance needs one of n, factor= and data=, not n and factor=.")
     if n is not None:
         factor = block_factor(n, min(blocks, checks.whole("n", n, 1)), seed)
+    truth: Any = None
     if factor is not None:
         factor = np.asarray(checks.data("factor", factor), dtype=dtype)
-        objective = objectives.Covariance(factor=factor, batch=batch)
         truth = factor @ factor.T
-    else:
+    known = truth is not None
+    if data is not None:
         data = np.asarray(checks.data("data", data), dtype=dtype)
         objective = objectives.Covariance(data=data, batch=batch)
-        truth = data.T @ data / len(data)
+        truth = truth if known else data.T @ data / len(data)
+    else:
+        objective = objectives.Covariance(factor=factor, batch=batch)
     trace = np.trace(truth) if trace is None else trace
     l1_radius = np.abs(truth).sum() if l1_radius is None else l1_radius
     trace = checks.number("trace", trace, above=0)
     l1_radius = checks.number("l1_radius", l1_radius, above=0)
-    feasible = np.trace(truth) <= trace * (1 + 1e-9) and np.abs(truth).sum() <= l1_radius * (
-        1 + 1e-9
-    )
+    slack = 1 + 1e-9
+    infeasible = np.trace(truth) > trace * slack or np.abs(truth).sum() > l1_radius * slack
+    unknown = infeasible or (known and data is not None)  # W does not minimise over these data
 
     return Problem(
         objective,
         domains.Spectrahedron(truth.shape[0], trace=trace),
         [Affine(maps.Identity(symmetric=True), sets.L1Ball(l1_radius), name="l1")],
-        optimum=_value_at(truth, data) if feasible else None,
-        metrics={"relative_error": RelativeError(truth)},
+        optimum=None if unknown else _value_at(truth, data),
+        metrics={"relative_error": RelativeError(truth), "l1_excess": Excess(l1_radius)},
         answer=np.asarray,
         name=f"covariance n={truth.shape[0]}",
         dtype=dtype,
@@ -99,6 +103,15 @@ class RelativeError(eqx.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         truth = jnp.asarray(self.truth, x.dtype)
         return jnp.sum((x - truth) ** 2) / jnp.sum(truth**2)
+
+
+class Excess(eqx.Module):
+    """max(||vec X||_1 - radius, 0)/radius."""
+
+    radius: float
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return jnp.maximum(jnp.sum(jnp.abs(x)) - self.radius, 0) / self.radius
 
 
 def _value_at(truth: np.ndarray, data: np.ndarray | None) -> float:
