@@ -22,6 +22,7 @@ from . import (
     trimming,
 )
 from .errors import (
+    DataError,
     DisconnectedGraphError,
     InvalidInputError,
     MissingDependencyError,
@@ -37,11 +38,13 @@ from .method import Method
 from .problem import Problem
 from .result import Counts, History, Record, Result, Status
 from .solve import Tolerance, solve
+from .sweeps import sweep
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Counts",
+    "DataError",
     "DisconnectedGraphError",
     "History",
     "InvalidInputError",
@@ -74,6 +77,7 @@ __all__ = [
     "sets",
     "smoothing",
     "solve",
+    "sweep",
     "testing",
     "theory",
     "trackers",

@@ -18,6 +18,7 @@ from . import checks
 from . import methods as presets
 from .errors import InvalidInputError, NonFiniteError
 from .frank_wolfe import State, advance, current, direction, numbers_of, start
+from .measures import measures, recorded
 from .method import Method
 from .objectives import Online
 from .problem import Problem
@@ -280,33 +281,19 @@ class _Run:
         if isinstance(self.problem.objective, Online):
             last = max(0, self.done - self.fed)
             seen = jax.tree.map(lambda leaf: leaf[last], self.feed)
-        return x, _measures(self.on_device, x, seen)
+        return x, measures(self.on_device, x, seen)
 
     def _record(self) -> Record:
-        _, (objective, violations, metrics) = self._evaluate()
-        violation = {c.name: float(v) for c, v in self._pairs(violations)}
-        scale = {c.name: c.rhs_norm() for c in self.problem.constraints}
-        value = float(objective)
+        _, seen = self._evaluate()
+        value = float(seen[0])
         if not math.isfinite(value):
             self._fail_value(value)
         if self.history and self.history[-1].iteration == self.done:
             self.history.pop()
-        self.history.append(
-            Record(
-                iteration=self.done,
-                seconds=self.seconds,
-                objective=value,
-                relative_gap=_relative_gap(value, self.problem.optimum),
-                violation=violation,
-                relative_violation={name: v / scale[name] for name, v in violation.items()},
-                metrics={name: float(v) for name, v in metrics.items()},
-                counts=Counts.of(self.state),
-            )
-        )
+        scales = {c.name: c.rhs_norm() for c in self.problem.constraints}
+        counts = Counts.of(self.state)
+        self.history.append(recorded(self.problem, scales, seen, self.done, self.seconds, counts))
         return self.history[-1]
-
-    def _pairs(self, violations: Any) -> Any:
-        return zip(self.problem.constraints, violations, strict=True)
 
     def _result(self, status: Status, x: Point | None = None) -> Result:
         if x is None:
@@ -351,21 +338,6 @@ class _Run:
 
 
 _current = eqx.filter_jit(current)
-
-
-@eqx.filter_jit
-def _measures(problem: Problem, x: Point, seen: Any) -> tuple[Any, list[Any], dict[str, Any]]:
-    objective = problem.objective.whole_value(x)
-    if objective is None:
-        objective = problem.objective.value(x, seen)
-    violations = [constraint.violation(x) for constraint in problem.constraints]
-    return objective, violations, {name: f(x) for name, f in problem.metrics.items()}
-
-
-def _relative_gap(value: float, optimum: float | None) -> float | None:
-    if optimum is None:
-        return None
-    return (value - optimum) / (abs(optimum) if optimum else 1.0)
 
 
 def _continued(result: Result, problem: Problem, method: Method) -> State:
