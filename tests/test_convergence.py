@@ -8,7 +8,12 @@ import pytest
 
 import mostfw as fw
 from common import logistic_problem
-from slopes import decade_slope, known_multiplier, matrix_problem, vector_problem
+from mostfw.experiments.known import (
+    decade_slope,
+    known_multiplier,
+    matrix_problem,
+    vector_problem,
+)
 
 DATA = os.environ.get("MOSTFW_DATA")
 GRAPH = Path(DATA or "", "mammalia-primate-association-13.edges")

@@ -1,0 +1,1 @@
+"""Experiments: what was run on which data, and the reference optima that gaps are measured from."""
