@@ -1,0 +1,121 @@
+"""The tables of a section: slopes, ends, tuning, calls, trimming, times, reference optima."""
+
+from __future__ import annotations
+
+from .. import theory
+from ..experiments.folders import Run
+from .claims import Case, slopes
+from .model import Table
+from .results import Group, Results, Trimmed, number
+
+
+def slope_table(groups: dict[str, Group]) -> Table:
+    rows = []
+    for name, group in groups.items():
+        rate = theory.rate(group.method)
+        proved = rate.gap_exponent, rate.violation_exponent
+        if "b" in group.spec.parameters:
+            proved = theory.remark_3(float(group.spec.parameters["b"]))
+        bound = group.spec.violation
+        rows.append(
+            (
+                name,
+                "-" if proved[0] is None else str(proved[0]),
+                f"{slopes(group, Run.gap):.2f}",
+                "-" if proved[1] is None or not bound else str(proved[1]),
+                f"{slopes(group, Run.violation):.2f}" if bound else "-",
+                str(len(group.runs)),
+            )
+        )
+    head = (
+        "method",
+        "gap, proved",
+        "gap, measured",
+        "violation, proved",
+        "violation, measured",
+        "seeds",
+    )
+    note = "Slopes over the last decade of the largest error in [k/2, k], medians over seeds."
+    return Table("Slopes", head, tuple(rows), note)
+
+
+def final_table(groups: list[Group]) -> Table:
+    rows = tuple(
+        (
+            group.label,
+            f"{group.spec.parameters['mu_c']:g}",
+            str(group.end(Run.gap)),
+            str(group.end(Run.violation)),
+            str(group.end(Run.merit)),
+            str(len(group.runs)),
+        )
+        for group in groups
+    )
+    head = ("method", "mu_c", "gap", "violation", "merit", "seeds")
+    return Table("At the end", head, rows, "Median [lowest, highest] over seeds.")
+
+
+def tuning_table(results: Results, figure: int, task: str) -> Table:
+    chosen, rows = results.chosen(figure, task), []
+    for method, runs in results.fronts(figure, task).items():
+        for run in runs:
+            mu_c = float(run.spec.parameters["mu_c"])
+            mark = "chosen" if chosen.get(method) == mu_c else ""
+            ends = (run.gap()[-1], run.violation()[-1], run.merit()[-1])
+            rows.append((method, f"{mu_c:g}", *map(number, ends), mark))
+    head = ("method", "mu_c", "gap", "violation", "merit", "")
+    return Table("Tuning", head, tuple(rows), "One seed, a tenth of the iterations.", folded=True)
+
+
+_COUNTERS = ("lmo", "lmo_skipped", "gradients", "values", "constraints", "matvecs")
+
+
+def cost_table(groups: list[Group]) -> Table:
+    rows = tuple(
+        (group.label, *(f"{group.last(f'counts.{name}'):,.0f}" for name in _COUNTERS))
+        for group in groups
+    )
+    head = ("method", "LMO", "skipped", "gradients", "values", "constraint rows", "matvecs")
+    return Table("Oracle calls", head, rows, "Counted, medians over seeds.", folded=True)
+
+
+def trimming_table(case: Case, study: Trimmed) -> Table:
+    entries = [("0 (untrimmed)", study.plain, True)]
+    entries += [(f"{t:g}", g, study.same(t)) for t, g in study.by_threshold.items()]
+    rows = tuple(
+        (
+            tau,
+            f"{group.skipped.median:.1f}",
+            *(number(group.end(m).median) for m in (Run.gap, Run.violation, Run.merit)),
+            "yes" if same else "no",
+        )
+        for tau, group, same in entries
+    )
+    head = ("tau_0", "skipped (%)", "gap", "violation", "merit", "same performance")
+    note = "The same performance: a merit at most a tenth above the worst untrimmed seed."
+    return Table(f"t-{case.method} by tau_0", head, rows, note)
+
+
+def time_table(groups: list[Group]) -> Table | None:
+    rows = []
+    for group in groups:
+        run = group.runs[0]
+        split = run.facts.get("split")
+        if split:
+            step = run.facts["seconds"] / run.spec.iterations
+            parts = (split[name] for name in ("LMO", "gradient", "projection"))
+            rows.append((group.label, f"{1e6 * step:.0f}", *(f"{1e6 * p:.0f}" for p in parts)))
+    head = ("method", "a step (µs)", "LMO (µs)", "gradient (µs)", "projection (µs)")
+    note = "Parts are compiled and timed alone, so they need not add up to a step."
+    return Table("Where the time goes", head, tuple(rows), note, folded=True) if rows else None
+
+
+def reference_table(results: Results, figure: int, task: str) -> Table | None:
+    rows = []
+    for run in results.select(figure=figure, task=task, stage="reference"):
+        size = str(run.spec.options.get("count", ""))
+        values = (f"{run.last(name):.7g}" for name in ("value", "lower", "upper"))
+        rows.append((size or task, *values, f"{run.last('iteration'):.0f}", run.facts["status"]))
+    head = ("size", "optimum used", "lower bound", "upper bound", "steps", "")
+    note = "By operator splitting or SQP, not by Frank-Wolfe; both bounds are proved."
+    return Table("Reference optimum", head, tuple(rows), note, folded=True) if rows else None
