@@ -12,8 +12,8 @@ $(STAMP): pyproject.toml
 	$(BIN)/pip install --quiet -e '.[dev]'
 	touch $@
 
-run: $(STAMP)  ## the sparsest cut of an embedded graph with four methods, as a table
-	$(BIN)/mostfw compare
+run: $(STAMP)  ## the paper's experiments, small and short: ends with report/report.html
+	$(BIN)/mostfw reproduce --quick --out report
 
 test: $(STAMP)  ## all tests
 	$(BIN)/pytest -n 2 --dist worksteal

