@@ -120,9 +120,8 @@ class Comparison:
             plain = self._spec("trim", trim.method, 0, mu_c, options=trim.options)
             thresholds = trim.thresholds(scale(plain) / chosen[trim.method])
             for seed in range(self.trim_seeds):
-                if trim.options:  # at another size the untrimmed method is run anew
-                    specs.append(dataclasses.replace(plain, seed=seed))
-                for tau_0 in thresholds:
+                # at another size the untrimmed method is run anew, which is what tau_0 = 0 means
+                for tau_0 in (0.0, *thresholds) if trim.options else thresholds:
                     parameters = {**mu_c, "tau_0": tau_0}
                     name = f"t-{trim.method}"
                     specs.append(self._spec("trim", name, seed, parameters, options=trim.options))
@@ -241,7 +240,7 @@ def _covariance(quick: bool) -> Comparison:
         methods=("hfw", "shcgm", "most-fw"),
         gap="relative_error",
         violation=("l1_excess",),
-        trims=(Trim("most-fw", (0.003, 0.01, 0.03, 0.1, 0.3), (3.5, 28)),),
+        trims=(Trim("most-fw", (0.001, 0.002, 0.003, 0.01, 0.03, 0.1, 0.3), (3.5, 28)),),
         extra=(("literal", {"bounds": "literal"}),),
     )
 
@@ -296,7 +295,7 @@ def _sparsest_cut(data: Data, quick: bool) -> Comparison:
         violation=("relative_violation.equality", "relative_violation.triangles"),
         twins=(Twin("zo-most-fw", "most-fw"), Twin("zo-most-fw+", "most-fw+")),
         trims=(
-            Trim("most-fw", (0.03, 0.05, 0.07, 0.1, 0.2), (1.0, 40)),
+            Trim("most-fw", (0.05, 0.07, 0.08, 0.09, 0.1, 0.2), (1.0, 40)),
             Trim("most-fw+", (0.0001, 0.0003, 0.001, 0.003, 0.01), (5.0, 37)),
         ),
     )

@@ -36,7 +36,7 @@ class Progress:
 
     def left(self) -> float:
         """Seconds, from the pace of the runs of the same kind, or of all."""
-        usual = sum(self.pace.values()) / len(self.pace) if self.pace else 1e-3
+        usual = float(np.median(list(self.pace.values()))) if self.pace else 1e-3
         rest = self.planned[self.done :]
         fresh = {kind for kind, _ in rest} - set(self.pace)
         steps = sum(self.pace.get(kind, usual) * steps for kind, steps in rest)
@@ -45,7 +45,7 @@ class Progress:
     def note(self, spec: Spec, words: str, run: Run | None = None) -> None:
         self.done += 1
         if run is not None:
-            self.pace[kind(spec)] = run.facts["seconds"] / max(1, spec.iterations)
+            self.pace[kind(spec)] = run.facts["seconds"] / max(1.0, run.last("iteration"))
         minutes, seconds = divmod(round(self.left()), 60)
         self.tell(
             f"[{self.done}/{len(self.planned)}] {words}  (about {minutes}:{seconds:02d} left)"
@@ -53,6 +53,7 @@ class Progress:
 
 
 def kind(spec: Spec) -> str:
+    """Runs of one kind take equally long a step."""
     return f"{spec.figure} {spec.task} {size_of(spec)} {spec.method}"
 
 

@@ -173,12 +173,18 @@ def _ahead(
             for other in others:
                 ours, theirs = groups[method], groups[other]
                 verdicts.append(compare(ours, [theirs], Run.merit))
-                ratio = theirs.end(Run.merit).median / ours.end(Run.merit).median
-                words.append(f"{other}'s merit is {number(ratio)} times {method}'s")
+                gap, violation, merit = (
+                    theirs.end(measure).median / ours.end(measure).median
+                    for measure in (Run.gap, Run.violation, Run.merit)
+                )
+                words.append(
+                    f"{other}: merit {number(merit)} (gap {number(gap)}, violation "
+                    f"{number(violation)}) times {method}'s"
+                )
         verdict = _together(verdicts)
         why = {
             Verdict.HOLDS: "Merit is gap + violation; the worst seed beats every rival's best.",
-            Verdict.IN_PART: "Merit is gap + violation; ahead of some, or with overlapping seeds.",
+            Verdict.IN_PART: "Merit is gap + violation; ahead of some only, or seeds overlap.",
             Verdict.FAILS: "Merit is gap + violation; the medians are behind.",
         }[verdict]
         some = next(iter(groups.values()))

@@ -143,13 +143,15 @@ class Results:
         runs = self.select(figure=figure, task=task, stage="trim", method=f"t-{method}")
         if not runs:
             return None
-        plain = self.select(figure=figure, task=task, stage="trim", method=method)
-        plain = plain or self.select(figure=figure, task=task, stage="final", method=method)
-        if not plain:
-            return None
         by: dict[float, list[Run]] = {}
         for run in runs:
             by.setdefault(float(run.spec.parameters["tau_0"]), []).append(run)
+        # tau_0 = 0 never skips: it is the untrimmed method, run where the size is another one
+        plain = by.pop(0.0, None) or self.select(
+            figure=figure, task=task, stage="final", method=method
+        )
+        if not plain or not by:
+            return None
         groups = {tau: Group(f"{tau:g}", tuple(by[tau])) for tau in sorted(by)}
         return Trimmed(Group(method, tuple(plain)), groups)
 

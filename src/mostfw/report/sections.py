@@ -216,10 +216,10 @@ def _curves(
 ) -> Panel:
     curves = []
     for group in groups:
-        median, low, high = group.band(measure)
-        curves.append(
-            Curve(group.label, group.method, group.iterations, median, low, high, line=_line(group))
-        )
+        shown = _shown(group.iterations)
+        k, (median, low, high) = group.iterations[shown], group.band(measure)
+        band = median[shown], low[shown], high[shown]
+        curves.append(Curve(group.label, group.method, k, *band, line=_line(group)))
     ends = ", ".join(f"{g.label} {number(g.end(measure).median)}" for g in groups)
     return Panel(
         name,
@@ -230,6 +230,14 @@ def _curves(
         guides=guides,
         description=f"At the end: {ends}.",
     )
+
+
+def _shown(iterations: np.ndarray, most: int = 80) -> np.ndarray:
+    """Which record points to draw: slopes need more of them than an eye can tell apart."""
+    if len(iterations) <= most:
+        return np.arange(len(iterations))
+    wanted = np.geomspace(iterations[0], iterations[-1], most)
+    return np.unique(np.searchsorted(iterations, wanted * (1 - 1e-9)).clip(max=len(iterations) - 1))
 
 
 def _line(group: Group) -> str:
