@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import datasets
 from ..errors import InvalidInputError
+from ..experiments.folders import write
 from .devices import DEVICES, use_device
 
 
@@ -39,7 +40,6 @@ def add(commands: Any) -> None:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from ..experiments.folders import write
     from ..experiments.runner import reproduce
 
     use_device(options.device)
@@ -54,12 +54,18 @@ def _reproduce(options: argparse.Namespace) -> int:
         download=not options.offline,
         sweeps=options.device == "gpu",
     )
-    words = [w for w in (_said(options), f"--out {shlex.quote(out.name)}") if w]
-    write(out / "command.json", json.dumps(f"mostfw reproduce {' '.join(words)}") + "\n")
-    _report(options)
     for name in failed:
         print(f"FAILED: {out / 'runs' / name} (its log.txt says why)", file=sys.stderr)
+    _remember(out, f"mostfw reproduce {_said(options)}")
+    _report(options)
     return 1 if failed else 0
+
+
+def _remember(out: Path, command: str) -> None:
+    """All commands that made the folder, each once, for the head of the report."""
+    path = out / "commands.json"
+    known = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    write(path, json.dumps([*(c for c in known if c != command), command], indent=1) + "\n")
 
 
 def _said(options: argparse.Namespace) -> str:
@@ -67,17 +73,16 @@ def _said(options: argparse.Namespace) -> str:
     words = ["--quick"] if options.quick else []
     words += [f"--figure {number}" for number in options.figure or ()]
     words += [f"--{n} {v}" for n in ("seeds", "device") if (v := getattr(options, n)) is not None]
-    return " ".join(words)
+    words += ["--offline"] if options.offline else []
+    return " ".join([*words, f"--out {shlex.quote(Path(options.out).name)}"])
 
 
 def _report(options: argparse.Namespace) -> int:
-    from ..report import build, write_report
+    from ..report import write_report
 
-    out = Path(options.out)
-    page = write_report(out)
-    for claim in build(out).claims:
+    for claim in write_report(Path(options.out)).claims:
         print(f"{claim.verdict.value:<14} {claim.name}: {claim.measured}")
-    print(f"report: {page}")
+    print(f"report: {Path(options.out) / 'report.html'}")
     return 0
 
 

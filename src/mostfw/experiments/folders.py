@@ -13,7 +13,7 @@ import os
 import platform
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class Spec:
 
     @property
     def folder(self) -> str:
-        """The run's place in the output folder: readable, and different for different runs."""
+        """The run's place in the output folder: readable, and different for runs of one study."""
         words = [self.method, *(f"{k}={_short(v)}" for k, v in self.parameters.items())]
         name = "_".join([*words, f"seed={self.seed}"]).replace("/", "-")
         return f"figure-{self.figure}/{self.task}/{self.stage}/{name}"
@@ -117,7 +117,7 @@ class RunFolder:
         return (
             isinstance(mark, dict)
             and written == spec.to_toml()
-            and mark.get("spec") == _digest(written.encode())
+            and mark.get("spec") == digest(spec)
             and mark.get("history") == _digest(history)
         )
 
@@ -139,7 +139,7 @@ class RunFolder:
         text = _csv(rows)
         write(self.path / HISTORY, text)
         mark = {
-            "spec": _digest(spec.to_toml().encode()),
+            "spec": digest(spec),
             "history": _digest(text.encode()),
             **facts,
         }
@@ -165,20 +165,12 @@ class Run:
     def merit(self) -> np.ndarray:
         return self.gap() + self.violation()
 
+    def signed_gap(self) -> np.ndarray:
+        """Below 0 the objective is better than the optimum, on the infeasible side."""
+        return self.history[self.spec.gap]
+
     def last(self, column: str) -> float:
         return float(self.history[column][-1])
-
-
-def read_runs(out: Path) -> list[Run]:
-    """Every complete run under `out`, in the order of their folders' names."""
-    return list(_complete(Path(out) / "runs"))
-
-
-def _complete(root: Path) -> Iterator[Run]:
-    for mark in sorted(root.rglob(MARK)):
-        found = read_run(mark.parent)
-        if found is not None:
-            yield found
 
 
 def read_run(path: Path) -> Run | None:
@@ -192,12 +184,11 @@ def read_run(path: Path) -> Run | None:
     with (path / HISTORY).open(newline="") as file:
         rows = list(csv.DictReader(file))
     columns = {name: np.array([_number(row[name]) for row in rows]) for name in rows[0]}
-    return Run(
-        spec,
-        columns,
-        json.loads((path / MARK).read_text("utf-8")),
-        json.loads((path / ENVIRONMENT).read_text("utf-8")),
-    )
+    try:
+        around = json.loads((path / ENVIRONMENT).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return Run(spec, columns, json.loads((path / MARK).read_text("utf-8")), around)
 
 
 def _number(text: str) -> float:
@@ -256,6 +247,11 @@ def _processor() -> str:
         return platform.processor() or "unknown"
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.processor() or "unknown"
+
+
+def digest(spec: Spec) -> str:
+    """Two specs with the same digest ask for the same numbers."""
+    return _digest(spec.to_toml().encode())
 
 
 def _digest(content: bytes) -> str:

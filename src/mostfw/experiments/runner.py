@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from .. import checks
 from ..errors import InvalidInputError
 from ..result import Record, Result, Status
 from ..solve import solve
 from ..sweeps import sweep
-from .figures import Comparison, Data, Figure, Rates, plan, size_of
-from .folders import Run, RunFolder, Spec, read_run, write
+from .figures import Comparison, Figure, Rates, plan, size_of
+from .folders import Run, RunFolder, Spec, read_run
 from .parts import time_split
-from .tasks import method_of, problem_of, reference_of, trimming_scale
+from .study import Manifest, opened
+from .tasks import method_of, own_data, problem_of, reference_of, trimming_scale
 
 COMPILE_SECONDS = 2.5  # a guess, for the first estimate of the time left
 
@@ -78,7 +79,9 @@ def reproduce(
     wrong = [number for number in chosen if number not in range(1, 6)]
     if wrong or not chosen:
         raise InvalidInputError(f"figure {wrong or 'none'}: give 1, 2, 3, 4 or 5.")
-    everything = plan(_data(out, download), quick, seeds)
+    if seeds is not None:
+        checks.whole("seeds", seeds, 1)
+    everything = plan(opened(out, quick, chosen, download), quick, seeds)
     parts = [part for number in chosen for part in everything[number]]
     return run_all(out, parts, sweeps=sweeps, tell=tell)
 
@@ -92,23 +95,14 @@ def run_all(
 ) -> list[str]:
     """Brings every run of the parts to a complete folder; the names of those that failed."""
     progress = Progress(tell, [pair for part in parts for pair in _expected(part)])
-    runner = Runner(Path(out), progress, sweeps)
+    manifest = Manifest(Path(out), {part.figure for part in parts})
+    runner = Runner(Path(out), progress, manifest, sweeps)
     for part in parts:
         if isinstance(part, Rates):
             runner.all(part.runs())
         else:
             runner.comparison(part)
     return runner.failed
-
-
-def _data(out: Path, download: bool) -> Data:
-    """The choice of data, made once: a folder that is continued stays with it."""
-    path = out / "data.json"
-    if path.is_file():
-        return Data(**json.loads(path.read_text()))
-    found = Data.found(download)
-    write(path, json.dumps(dataclasses.asdict(found), indent=1) + "\n")
-    return found
 
 
 def _expected(part: Figure) -> list[tuple[str, int]]:
@@ -128,6 +122,7 @@ class Runner:
 
     out: Path
     progress: Progress
+    manifest: Manifest
     sweeps: bool = False
     failed: list[str] = dataclasses.field(default_factory=list)
 
@@ -166,6 +161,7 @@ class Runner:
         return [self._made(f, s) for f, s in zip(folders, specs, strict=True)]
 
     def _kept(self, folder: RunFolder, spec: Spec) -> Run | None:
+        self.manifest.add(spec)
         run = read_run(folder.path)
         self.progress.note(spec, f"{spec.folder}: kept", run)
         return run
@@ -174,6 +170,7 @@ class Runner:
         run = read_run(folder.path)
         if run is None:  # its member of a sweep became NaN or infinite
             return self._failure(folder, spec, ArithmeticError("a number is NaN or infinite"))
+        self.manifest.add(spec)
         ends = f"gap {run.gap()[-1]:.1e}  violation {run.violation()[-1]:.1e}"
         words = f"{run.facts['seconds']:.1f} s  {ends}"
         self.progress.note(spec, f"{spec.folder}: {words}", run)
@@ -191,11 +188,8 @@ def _sweepable(specs: Sequence[Spec]) -> list[list[Spec]]:
     groups: dict[str, list[Spec]] = {}
     for spec in specs:
         names = {n: v for n, v in spec.parameters.items() if not isinstance(v, int | float)}
-        alike = dataclasses.replace(spec, seed=0, parameters=names)
-        own_data = spec.seed if spec.task == "covariance" and spec.method == "hfw" else 0
-        groups.setdefault(f"{alike.to_toml()} {sorted(spec.parameters)} {own_data}", []).append(
-            spec
-        )
+        alike = dataclasses.replace(spec, seed=own_data(spec), parameters=names)
+        groups.setdefault(f"{alike.to_toml()} {sorted(spec.parameters)}", []).append(spec)
     return list(groups.values())
 
 
@@ -217,6 +211,7 @@ def _solve(specs: Sequence[Spec], folders: Sequence[RunFolder]) -> None:
             status=str(result.status),
             seconds=result.seconds,
             compile_seconds=result.compile_seconds,
+            members=len(specs),  # of the sweep; the seconds are a member's share
             split=_split(each, result),
         )
 
@@ -242,9 +237,9 @@ def _row(record: Record) -> Mapping[str, Any]:
 
 
 def _split(spec: Spec, result: Result) -> dict[str, float] | None:
-    """Where the time goes, once a method: by the first of its final runs."""
+    """Where the time goes, once for each of the paper's methods: parts must be compiled anew."""
     first = spec.stage == "final" and spec.seed == 0
-    return time_split(result) if first and "oracle" not in spec.parameters else None
+    return time_split(result) if first and spec.method in ("most-fw", "most-fw+") else None
 
 
 def _find_reference(spec: Spec, folder: RunFolder) -> None:

@@ -49,9 +49,14 @@ def problem_of(spec: Spec) -> Problem:
     """
     method = method_of(spec)
     exact, sampled = isinstance(method.tracker, Exact), method.constraints == "sampled"
-    own_data = spec.seed if exact and spec.task == "covariance" else 0
-    bare = method.constraints == "none"
-    return _problem(spec.task, json.dumps(dict(spec.options)), exact, sampled, bare, own_data)
+    bare, options = method.constraints == "none", json.dumps(dict(spec.options))
+    return _problem(spec.task, options, exact, sampled, bare, own_data(spec))
+
+
+def own_data(spec: Spec) -> int:
+    """The seed of the data: on a covariance an exact method sees one batch, a new one a seed."""
+    exact = isinstance(method_of(spec).tracker, Exact)
+    return spec.seed if exact and spec.task == "covariance" else 0
 
 
 @functools.lru_cache(maxsize=4)  # runs that follow each other share what was built and compiled

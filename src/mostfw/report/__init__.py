@@ -13,10 +13,9 @@ from .claims import claims
 from .model import Report, Table
 from .results import Results
 from .sections import sections
+from .tables import TIMES
 
 __all__ = ["build", "write_report"]
-
-TIMES = "Where the time goes"  # the one table that differs between two runs of the same numbers
 
 
 def build(out: Path) -> Report:
@@ -26,18 +25,19 @@ def build(out: Path) -> Report:
         raise InvalidInputError(
             f"folder {str(out)!r} has no complete run: make some with `mostfw reproduce --out`."
         )
-    command = out / "command.json"
+    commands = out / "commands.json"
     return Report(
         title="Stochastic Frank-Wolfe with many constraints: what the runs say",
         summary=(
             "Section IV of “Zeroth and First Order Stochastic Frank-Wolfe Algorithms for "
             "Constrained Optimization” (Akhtar, Rajawat), run again. Every verdict is computed "
-            "from the runs below by a rule that is the same for all of them."
+            "from the runs below, by the rule that its row states. “Merit” is gap + violation; "
+            "gaps, violations and merits are the largest over the second half of a run."
         ),
         claims=claims(results),
         sections=sections(results),
         environment=_environment(results.runs),
-        command=json.loads(command.read_text()) if command.is_file() else "",
+        command="; ".join(json.loads(commands.read_text())) if commands.is_file() else "",
         date=max(run.environment["date"] for run in results.runs),
     )
 
@@ -53,8 +53,8 @@ def _environment(runs: list[Run]) -> dict[str, str]:
     return {name: ", ".join(sorted(values)) for name, values in found.items()} | totals
 
 
-def write_report(out: Path) -> Path:
-    """Writes report.html, tables/*.csv and figures/*.svg under `out`; the page's path."""
+def write_report(out: Path) -> Report:
+    """Writes report.html, tables/*.csv and figures/*.svg under `out`, and returns what it says."""
     from . import page, plots
 
     out = Path(out)
@@ -72,7 +72,7 @@ def write_report(out: Path) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             plots.save_svg(panel, path)
     page.write(report, out / "report.html")
-    return out / "report.html"
+    return report
 
 
 def _write_table(path: Path, table: Table) -> None:

@@ -65,6 +65,7 @@ class Panel:
     y_log: bool = True
     guides: tuple[Guide, ...] = ()
     description: str = ""  # for people who cannot see it
+    caption: str = ""  # for people who can
 
 
 @dataclass(frozen=True)

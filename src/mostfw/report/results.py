@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..experiments.folders import Run, Spec, read_runs
+from ..experiments.folders import Run, Spec, digest, read_run
 from ..experiments.runner import tuned
+from ..experiments.study import manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +68,14 @@ class Group:
         return self.runs[0].history["iteration"]
 
     def end(self, measure: Callable[[Run], np.ndarray]) -> Spread:
-        return Spread.of(float(measure(run)[-1]) for run in self.runs)
+        """The largest value over the second half of the iterations: a gap that crosses 0 at the
+        last step would else look like an optimum."""
+        return Spread.of(float(np.max(measure(run)[_second_half(run)])) for run in self.runs)
+
+    @property
+    def signed_gap(self) -> float:
+        """The gap at the last step with its sign, median over seeds."""
+        return float(np.median([run.signed_gap()[-1] for run in self.runs]))
 
     def band(self, measure: Callable[[Run], np.ndarray]) -> tuple[np.ndarray, ...]:
         """Median, lowest and highest over seeds at each record point."""
@@ -82,6 +90,11 @@ class Group:
         """Skipped LMO calls in percent of the iterations, from the counters."""
         share = (run.last("counts.lmo_skipped") / run.last("iteration") for run in self.runs)
         return Spread.of(100 * value for value in share)
+
+
+def _second_half(run: Run) -> np.ndarray:
+    k = run.history["iteration"]
+    return k > k[-1] / 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +118,13 @@ class Results:
 
     @staticmethod
     def read(out: Path) -> Results:
-        return Results(read_runs(out))
+        """The runs that the study lists, as far as their folders are complete and unchanged."""
+        found = []
+        for name, wanted in sorted(manifest(out).items()):
+            run = read_run(out / "runs" / name)
+            if run is not None and run.spec.folder == name and digest(run.spec) == wanted:
+                found.append(run)
+        return Results(found)
 
     def select(self, **wanted: object) -> list[Run]:
         """The runs whose spec has these values, by method, parameters and seed."""

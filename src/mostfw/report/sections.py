@@ -8,6 +8,8 @@ import numpy as np
 
 from .. import theory
 from ..experiments.folders import Run
+from ..experiments.tasks import method_of
+from ..trackers import Exact
 from .claims import TRIMMING, Case, slopes
 from .model import Curve, Guide, Panel, Section
 from .notes import TASK_NOTES, normalisation
@@ -16,6 +18,7 @@ from .tables import (
     cost_table,
     final_table,
     reference_table,
+    size_words,
     slope_table,
     time_table,
     trimming_table,
@@ -57,7 +60,8 @@ def _rates(results: Results) -> Section | None:
         summary=(
             "Exponents of Table 1, proved and measured, on a problem whose noise depends on x and "
             f"whose optimum is known ({steps:,} steps). A proved rate is a bound: to be steeper "
-            "is no contradiction."
+            "is no contradiction. The gap is bounded from above only; where it ends below 0, "
+            "|gap| falls as the violation does."
         ),
         panels=(
             _exponents(constrained),
@@ -90,16 +94,19 @@ def _exponents(groups: dict[str, Group]) -> Panel:
         proved = -float(rate.gap_exponent or 0), -float(rate.violation_exponent or 0)
         found = -slopes(group, Run.gap), -slopes(group, Run.violation)
         x, y = (np.array(pair) for pair in zip(proved, found, strict=True))
-        curves.append(Curve(name, group.method, x, y, line="dotted", marker="o"))
+        ends = x[1:], y[1:]
+        curves.append(Curve(f"{name}, measured", group.method, *ends, line="none", marker="o"))
+        curves.append(Curve(f"{name}, from proved", group.method, x, y, line="dotted"))
     return Panel(
         name="rates-exponents",
-        title="Exponents: ○ from proved, to measured",
+        title="Exponents, from proved to measured",
         x_label="exponent of the gap",
         y_label="exponent of the violation",
         curves=tuple(curves),
         x_log=False,
         y_log=False,
         description="Each dotted line leads from the proved to the measured pair of exponents.",
+        caption="Twins in zeroth order share their parent's hue.",
     )
 
 
@@ -202,8 +209,19 @@ def _summary(groups: list[Group]) -> str:
     return (
         f"{spec.iterations:,} iterations; lines are medians of {seeds} seeds, bands reach from the "
         f"lowest to the highest. Each method at the mu_c that one seed and a tenth of the "
-        f"iterations found best by merit (gap + violation).\n\nSetting: {options}."
+        f"iterations found best by merit (gap + violation). {_sampling(groups)}\n\n"
+        f"Setting: {options}."
     )
+
+
+def _sampling(groups: list[Group]) -> str:
+    """Who samples what: the batch sizes of the setting are not everybody's."""
+    exact = [g.label for g in groups if isinstance(method_of(g.spec).tracker, Exact)]
+    whole = [g.label for g in groups if method_of(g.spec).constraints == "whole"]
+    words = [f"The objective is not sampled by {', '.join(exact)}."] if exact else []
+    if "constraint_batch" in groups[0].spec.options:
+        words.append(f"The constraints are whole for {', '.join(whole)}.")
+    return " ".join(words)
 
 
 def _curves(
@@ -229,7 +247,14 @@ def _curves(
         tuple(curves),
         guides=guides,
         description=f"At the end: {ends}.",
+        caption=_zeros(curves),
     )
+
+
+def _zeros(curves: list[Curve]) -> str:
+    """A log axis cannot show 0, and a line that ends without a word would mislead."""
+    names = [curve.label for curve in curves if np.any(curve.y == 0)]
+    return f"Exactly 0 in places, which is not drawn: {', '.join(names)}." if names else ""
 
 
 def _shown(iterations: np.ndarray, most: int = 80) -> np.ndarray:
@@ -263,7 +288,8 @@ def _fronts(results: Results, figure: int, task: str, name: str) -> Panel:
         x_label="violation",
         y_label="gap",
         curves=tuple(curves),
-        description="Tuning runs, one seed, a tenth of the iterations; the ends show their mu_c.",
+        description="Gap against violation over mu_c.",
+        caption="Tuning runs, one seed, a tenth of the iterations; the ends show their μ_c.",
     )
 
 
@@ -286,6 +312,7 @@ def _trimming_panels(case: Case, study: Trimmed, name: str) -> list[Panel]:
         curves=(Curve(method, method, taus, skipped, marker="o"), paper),
         y_log=False,
         description="Percentages of the iterations, from the counters.",
+        caption=f"Of {study.plain.spec.iterations:,} iterations{size_words(study)}, counted.",
     )
     every = [
         ("0", study.plain),

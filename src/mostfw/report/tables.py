@@ -44,6 +44,7 @@ def final_table(groups: list[Group]) -> Table:
         (
             group.label,
             f"{group.spec.parameters['mu_c']:g}",
+            f"{group.signed_gap:+.2e}",
             str(group.end(Run.gap)),
             str(group.end(Run.violation)),
             str(group.end(Run.merit)),
@@ -51,20 +52,31 @@ def final_table(groups: list[Group]) -> Table:
         )
         for group in groups
     )
-    head = ("method", "mu_c", "gap", "violation", "merit", "seeds")
-    return Table("At the end", head, rows, "Median [lowest, highest] over seeds.")
+    head = ("method", "mu_c", "last gap", "|gap|", "violation", "merit", "seeds")
+    note = (
+        "The last gap with its sign; the others are the largest over the second half of the "
+        "iterations, median [lowest, highest] over seeds. Zeroth-order twins have their parent's "
+        "mu_c."
+    )
+    return Table("At the end", head, rows, note)
 
 
 def tuning_table(results: Results, figure: int, task: str) -> Table:
     chosen, rows = results.chosen(figure, task), []
+    edge = False
     for method, runs in results.fronts(figure, task).items():
         for run in runs:
             mu_c = float(run.spec.parameters["mu_c"])
             mark = "chosen" if chosen.get(method) == mu_c else ""
+            if mark and run in (runs[0], runs[-1]):
+                mark, edge = "chosen, at the edge", True
             ends = (run.gap()[-1], run.violation()[-1], run.merit()[-1])
             rows.append((method, f"{mu_c:g}", *map(number, ends), mark))
     head = ("method", "mu_c", "gap", "violation", "merit", "")
-    return Table("Tuning", head, tuple(rows), "One seed, a tenth of the iterations.", folded=True)
+    note = "One seed, a tenth of the iterations; gap and violation at the last one."
+    if edge:
+        note += " A choice at the edge of the grid might be better beyond it."
+    return Table("Tuning", head, tuple(rows), note, folded=True)
 
 
 _COUNTERS = ("lmo", "lmo_skipped", "gradients", "values", "constraints", "matvecs")
@@ -92,22 +104,38 @@ def trimming_table(case: Case, study: Trimmed) -> Table:
         for tau, group, same in entries
     )
     head = ("tau_0", "skipped (%)", "gap", "violation", "merit", "same performance")
-    note = "The same performance: a merit at most a tenth above the worst untrimmed seed."
+    note = (
+        f"After {study.plain.spec.iterations:,} iterations{size_words(study)}. The same "
+        "performance: a merit at most a tenth above the worst untrimmed seed."
+    )
     return Table(f"t-{case.method} by tau_0", head, rows, note)
+
+
+def size_words(study: Trimmed) -> str:
+    """Trimming on k-means has another N than the comparison, and the mu_c that was tuned there."""
+    count = study.plain.spec.options.get("count")
+    return "" if count is None else f", N = {count}, at the mu_c of the comparison"
+
+
+TIMES = "Where the time goes"  # the one table that differs between two runs of the same numbers
 
 
 def time_table(groups: list[Group]) -> Table | None:
     rows = []
     for group in groups:
         run = group.runs[0]
-        split = run.facts.get("split")
+        split, members = run.facts.get("split"), run.facts.get("members", 1)
         if split:
-            step = run.facts["seconds"] / run.spec.iterations
-            parts = (split[name] for name in ("LMO", "gradient", "projection"))
-            rows.append((group.label, f"{1e6 * step:.0f}", *(f"{1e6 * p:.0f}" for p in parts)))
-    head = ("method", "a step (µs)", "LMO (µs)", "gradient (µs)", "projection (µs)")
-    note = "Parts are compiled and timed alone, so they need not add up to a step."
-    return Table("Where the time goes", head, tuple(rows), note, folded=True) if rows else None
+            step = f"{1e6 * run.facts['seconds'] / run.spec.iterations:.0f}"
+            shared = f"{step} (of {members} together)" if members > 1 else step
+            parts = (f"{1e6 * split[name]:.0f}" for name in ("LMO", "gradient", "projection"))
+            rows.append((group.label, shared, *parts, run.environment["device"]))
+    head = ("method", "a step (µs)", "LMO (µs)", "gradient (µs)", "projection (µs)", "device")
+    note = (
+        "Parts are compiled and timed alone at the end of a run, so they need not add up to a "
+        "step; runs of a sweep share the step's time."
+    )
+    return Table(TIMES, head, tuple(rows), note, folded=True) if rows else None
 
 
 def reference_table(results: Results, figure: int, task: str) -> Table | None:
@@ -117,5 +145,8 @@ def reference_table(results: Results, figure: int, task: str) -> Table | None:
         values = (f"{run.last(name):.7g}" for name in ("value", "lower", "upper"))
         rows.append((size or task, *values, f"{run.last('iteration'):.0f}", run.facts["status"]))
     head = ("size", "optimum used", "lower bound", "upper bound", "steps", "")
-    note = "By operator splitting or SQP, not by Frank-Wolfe; both bounds are proved."
+    note = (
+        "By operator splitting or SQP, not by Frank-Wolfe; both bounds are proved. Gaps as small "
+        "as the distance of the bounds are not resolved."
+    )
     return Table("Reference optimum", head, tuple(rows), note, folded=True) if rows else None
