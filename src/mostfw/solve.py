@@ -178,6 +178,7 @@ class _Run:
             self.on_device = problem.on_device()
             self.core = self.on_device.core()
             self.key = jax.random.PRNGKey(self.seed)
+            self.scales = {c.name: c.rhs_norm() for c in problem.constraints}
             if warm_start is None:
                 self.state = start(self.core, self.method)
             else:
@@ -290,9 +291,10 @@ class _Run:
             self._fail_value(value)
         if self.history and self.history[-1].iteration == self.done:
             self.history.pop()
-        scales = {c.name: c.rhs_norm() for c in self.problem.constraints}
         counts = Counts.of(self.state)
-        self.history.append(recorded(self.problem, scales, seen, self.done, self.seconds, counts))
+        self.history.append(
+            recorded(self.problem, self.scales, seen, self.done, self.seconds, counts)
+        )
         return self.history[-1]
 
     def _result(self, status: Status, x: Point | None = None) -> Result:

@@ -205,7 +205,7 @@ def plan(data: Data, quick: bool, seeds: int | None = None) -> dict[int, list[Fi
     ([1, 2, 3, 4, 5], ('most-fw', 'most-fw+'))
     """
     figures: dict[int, list[Figure]] = {
-        1: [Rates(iterations=40_000 if quick else 200_000)],
+        1: [Rates(iterations=30_000 if quick else 200_000)],
         2: [_covariance(quick)],
         3: [_kmeans(data, quick)],
         4: [_sparsest_cut(data, quick)],
@@ -279,7 +279,7 @@ def _sparsest_cut(data: Data, quick: bool) -> Comparison:
             "constraint_batch": 0.05,
             "optimum": data.graph_optimum,
         },
-        iterations=1500 if quick else 100_000,
+        iterations=1200 if quick else 100_000,
         methods=("shcgm", "h1-sfw", "h-spider-fw", "h-sag-cgm", "most-fw", "most-fw+"),
         violation=("relative_violation.equality", "relative_violation.triangles"),
         twins=(Twin("zo-most-fw", "most-fw"), Twin("zo-most-fw+", "most-fw+")),

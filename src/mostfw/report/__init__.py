@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import InvalidInputError
 from ..experiments.folders import Run, write
+from ..experiments.study import STUDY
 from .claims import claims
 from .model import Report, Table
 from .results import Results
@@ -28,7 +29,8 @@ def build(out: Path) -> Report:
     commands = out / "commands.json"
     return Report(
         title="Stochastic Frank-Wolfe with many constraints: what the runs say",
-        summary=(
+        summary=_QUICK * _is_quick(out)
+        + (
             "Section IV of “Zeroth and First Order Stochastic Frank-Wolfe Algorithms for "
             "Constrained Optimization” (Akhtar, Rajawat), run again. Every verdict is computed "
             "from the runs below, by the rule that its row states. “Merit” is gap + violation; "
@@ -40,6 +42,17 @@ def build(out: Path) -> Report:
         command="; ".join(json.loads(commands.read_text())) if commands.is_file() else "",
         date=max(run.environment["date"] for run in results.runs),
     )
+
+
+_QUICK = (
+    "The quick form: small problems, few steps. Verdicts can differ at the paper's sizes, which "
+    "mostfw reproduce runs without --quick.\n\n"
+)
+
+
+def _is_quick(out: Path) -> bool:
+    path = out / STUDY
+    return path.is_file() and json.loads(path.read_text("utf-8")).get("size") == "quick"
 
 
 def _environment(runs: list[Run]) -> dict[str, str]:
