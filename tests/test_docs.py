@@ -1,6 +1,7 @@
 """Every public name has a docstring with an example, and every example runs."""
 
 import contextlib
+import csv
 import doctest
 import importlib
 import inspect
@@ -99,3 +100,18 @@ def test_readme_lists_every_method():
     text = (ROOT / "README.md").read_text()
     for name in mostfw.methods.names():
         assert f"| `{name}` |" in text
+
+
+def test_readme_shows_the_verdicts_of_the_committed_results():
+    text = (ROOT / "README.md").read_text()
+    words = {"holds": "holds", "holds in part": "in part", "does not hold": "**does not hold**"}
+    with (ROOT / "docs/results/tables/claims.csv").open(newline="") as file:
+        claims = list(csv.DictReader(file))
+    assert len(claims) == 17
+    for row in claims:
+        assert f"| {row['claim']} | {row['measured']} | {words[row['verdict']]} |" in text
+
+
+def test_pictures_of_the_readme_exist():
+    for path in re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text()):
+        assert (ROOT / path).is_file(), path

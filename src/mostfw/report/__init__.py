@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -83,7 +84,8 @@ def write_report(out: Path) -> Report:
         for panel in section.panels:
             path = out / "figures" / f"{panel.name}.svg"
             path.parent.mkdir(parents=True, exist_ok=True)
-            plots.save_svg(panel, path)
+            figure = section.title.partition(":")[0]  # a file stands alone, without its section
+            plots.save_svg(dataclasses.replace(panel, title=f"{figure}: {panel.title}"), path)
     page.write(report, out / "report.html")
     return report
 

@@ -132,8 +132,8 @@ def time_table(groups: list[Group]) -> Table | None:
             rows.append((group.label, shared, *parts, run.environment["device"]))
     head = ("method", "a step (µs)", "LMO (µs)", "gradient (µs)", "projection (µs)", "device")
     note = (
-        "Parts are compiled and timed alone at the end of a run, so they need not add up to a "
-        "step; runs of a sweep share the step's time."
+        "Parts are compiled and timed alone at the end of a run, less what an empty call costs, so "
+        "they need not add up to a step; runs of a sweep share the step's time."
     )
     return Table(TIMES, head, tuple(rows), note, folded=True) if rows else None
 
