@@ -103,6 +103,11 @@ class RunFolder:
 
     It is complete only when its mark is there and fits both the spec asked for and the history
     beside it; everything else is begun anew.
+
+    >>> from pathlib import Path
+    >>> from mostfw.experiments.folders import RunFolder, Spec
+    >>> RunFolder(Path("nowhere")).is_complete(Spec(1, "rate", "known", "hfw", 10, 0))
+    False
     """
 
     path: Path

@@ -73,6 +73,11 @@ def reproduce(
     A run that was killed is begun anew, a failed one is tried again, a complete one is kept.
     `sweeps` runs the seeds or parameters of one method together in one compiled program, which
     pays on a GPU, where a single small run is bound by latency.
+
+    >>> from mostfw.experiments.runner import reproduce
+    >>> reproduce("out", figures=[6])
+    Traceback (most recent call last):
+    mostfw.errors.InvalidInputError: figure [6]: give 1, 2, 3, 4 or 5.
     """
     out = Path(out)
     chosen = sorted(set(figures))
@@ -87,13 +92,22 @@ def reproduce(
 
 
 def run_all(
-    out: Path,
+    out: str | Path,
     parts: Sequence[Figure],
     *,
     sweeps: bool = False,
     tell: Callable[[str], None] = print,
 ) -> list[str]:
-    """Brings every run of the parts to a complete folder; the names of those that failed."""
+    """Brings every run of the parts to a complete folder; the names of those that failed.
+
+    >>> import tempfile
+    >>> from mostfw.experiments.figures import Rates
+    >>> from mostfw.experiments.runner import run_all
+    >>> tiny = Rates(iterations=20, seeds=1, methods=("hfw",), exponents=())
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     run_all(out, [tiny], tell=lambda line: None)
+    []
+    """
     progress = Progress(tell, [pair for part in parts for pair in _expected(part)])
     manifest = Manifest(Path(out), {part.figure for part in parts})
     runner = Runner(Path(out), progress, manifest, sweeps)

@@ -20,6 +20,13 @@ def opened(out: Path, quick: bool, figures: Collection[int], download: bool) -> 
     """The data of the study in `out`; refused where it was begun with another size or version.
 
     A data set is chosen when its figure is first run, and then stays.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mostfw.experiments.study import opened
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     opened(Path(out), quick=True, figures=[1, 2], download=False).digits
+    'mnist-digits'
     """
     path = out / STUDY
     known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}

@@ -21,7 +21,14 @@ __all__ = ["build", "write_report"]
 
 
 def build(out: Path) -> Report:
-    """The report of the complete runs under `out`, before it is drawn."""
+    """The report of the complete runs under `out`, before it is drawn.
+
+    >>> from pathlib import Path
+    >>> from mostfw.report import build
+    >>> build(Path("no-such-folder"))
+    Traceback (most recent call last):
+    mostfw.errors.InvalidInputError: folder 'no-such-folder' has no complete run: ...
+    """
     results = Results.read(out)
     if not results.runs:
         raise InvalidInputError(

@@ -31,7 +31,13 @@ Measure = Callable[[Run], np.ndarray]
 
 
 def sections(results: Results) -> tuple[Section, ...]:
-    """Those figures that have runs."""
+    """Those figures that have runs.
+
+    >>> from mostfw.report.results import Results
+    >>> from mostfw.report.sections import sections
+    >>> sections(Results([]))
+    ()
+    """
     found = [
         _rates(results),
         _comparison(results, 2, "covariance", "Figure 2: sparse covariance"),
