@@ -35,7 +35,7 @@ TINY = [
         violation=("l1_excess",),
         grid=(0.2, 1.0),
         seeds=2,
-        trims=(Trim("most-fw", (0.3, 3.0), (3.5, 28)),),
+        trims=(Trim("most-fw", (0.3, 3.0), 3.5),),
         extra=(("literal", {"bounds": "literal"}),),
     ),
 ]
@@ -281,6 +281,16 @@ def test_the_plan_is_that_of_the_paper():
         assert {spec.iterations for spec in tuning} == {part.iterations // 10}
 
 
+def test_literal_bounds_swap_trace_and_l1_radius():
+    data = Data()
+    honest, literal = (plan(data, True, literal=choice)[2][0] for choice in (False, True))
+    assert [stage for stage, _ in honest.extra] == ["literal"] and literal.extra == ()
+    problems = [runner.problem_of(part.tuning()[-1]) for part in (honest, literal)]
+    sizes = [(p.domain.trace, float(p.constraints[0].set.radius)) for p in problems]
+    assert sizes[0] == sizes[1][::-1]
+    assert problems[0].optimum is not None and problems[1].optimum is None
+
+
 def test_every_figure_of_the_quick_plan_runs_a_step():
     """Each spec builds its problem and method: a misspelt option would show only in a long run."""
     data = Data("karate-club", 2312 / 145, "mnist-digits")
@@ -325,6 +335,8 @@ def test_a_folder_is_for_one_size_and_version(tmp_path):
     study.opened(tmp_path, True, [1], download=False)
     with pytest.raises(InvalidInputError, match="size quick, not full: give another --out"):
         study.opened(tmp_path, False, [1], download=False)
+    with pytest.raises(InvalidInputError, match="bounds corrected, not literal"):
+        study.opened(tmp_path, True, [2], download=False, literal=True)
     (tmp_path / study.STUDY).write_text('{"size": "quick", "version": "0"}')
     with pytest.raises(InvalidInputError, match="version 0"):
         study.opened(tmp_path, True, [1], download=False)

@@ -27,6 +27,9 @@ def add(commands: Any) -> None:
     reproduce.add_argument("--seeds", type=int, help="of the final runs; default 3")
     reproduce.add_argument("--device", choices=DEVICES)
     reproduce.add_argument("--out", required=True, help="folder; a killed run continues there")
+    reproduce.add_argument(
+        "--literal-bounds", action="store_true", help="Figure 2 with the paper's swapped bounds"
+    )
     reproduce.add_argument("--offline", action="store_true", help="download nothing")
     reproduce.set_defaults(command=_reproduce)
 
@@ -52,6 +55,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         figures=options.figure or range(1, 6),
         seeds=options.seeds,
         download=not options.offline,
+        literal=options.literal_bounds,
         sweeps=options.device == "gpu",
     )
     for name in failed:
@@ -73,6 +77,7 @@ def _said(options: argparse.Namespace) -> str:
     words = ["--quick"] if options.quick else []
     words += [f"--figure {number}" for number in options.figure or ()]
     words += [f"--{n} {v}" for n in ("seeds", "device") if (v := getattr(options, n)) is not None]
+    words += ["--literal-bounds"] if options.literal_bounds else []
     words += ["--offline"] if options.offline else []
     return " ".join([*words, f"--out {shlex.quote(Path(options.out).name)}"])
 

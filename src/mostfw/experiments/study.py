@@ -16,8 +16,10 @@ STUDY, MANIFEST = "study.json", "manifest.json"
 _DIGITS = ("mnist-softmax-1000", "mnist-softmax-10000")
 
 
-def opened(out: Path, quick: bool, figures: Collection[int], download: bool) -> Data:
-    """The data of the study in `out`; refused where it was begun with another size or version.
+def opened(
+    out: Path, quick: bool, figures: Collection[int], download: bool, literal: bool = False
+) -> Data:
+    """The data of the study in `out`; refused where it was begun with other settings.
 
     A data set is chosen when its figure is first run, and then stays.
 
@@ -30,8 +32,12 @@ def opened(out: Path, quick: bool, figures: Collection[int], download: bool) -> 
     """
     path = out / STUDY
     known: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
-    size = "quick" if quick else "full"
-    for name, mine in (("size", size), ("version", __version__)):
+    settings = {
+        "size": "quick" if quick else "full",
+        "bounds": "literal" if literal else "corrected",
+        "version": __version__,
+    }
+    for name, mine in settings.items():
         if known.get(name, mine) != mine:
             raise InvalidInputError(
                 f"folder {str(out)!r} holds a study of {name} {known[name]}, not {mine}: give "
@@ -42,7 +48,7 @@ def opened(out: Path, quick: bool, figures: Collection[int], download: bool) -> 
         known |= {"graph": graph.name, "graph_optimum": optimum}
     if 3 in figures and "digits" not in known:
         known["digits"] = _digits()
-    write(path, json.dumps(known | {"size": size, "version": __version__}, indent=1) + "\n")
+    write(path, json.dumps(known | settings, indent=1) + "\n")
     return Data(**{n: known[n] for n in ("graph", "graph_optimum", "digits") if n in known})
 
 

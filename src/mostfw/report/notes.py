@@ -82,6 +82,11 @@ _SCALES = {
 
 def _covariance_note(results: Results, groups: list[Group]) -> str:
     literal = results.select(figure=2, stage="literal")
+    if groups[0].spec.options.get("bounds") == "literal":
+        return (
+            "These are the paper's literal bounds, tr X <= ||W||_1 and ||X||_1 <= tr W: W, from "
+            "which the error is measured, is not feasible."
+        )
     if not literal:
         return ""
     run = literal[0]
