@@ -54,6 +54,8 @@ def _cut_scales(group: Group) -> list[tuple[str, float]]:
     return [
         ("the objective as it is here, <L, X>", 1.0),
         ("1/d², as the paper writes the objective", 1 / entries),
+        # the penalty dominates s_k, so scaling its part scales s_k: weight d and (d^2/2)^2 go
+        ("the equality divided by its right-hand side, with weight 1", 4 / entries**2.5),
     ]
 
 
@@ -63,6 +65,10 @@ def _kmeans_scales(group: Group) -> list[tuple[str, float]]:
         ("the objective as it is here, <D, X>", 1.0),
         ("1/|Omega| = 1/N², as the paper writes the objective", 1 / count**2),
         ("1/N, a mean over points", 1 / count),
+        (
+            "X >= 0 with weight 1, as the penalty dominates",
+            1 / float(group.spec.options["sign_weight"]),
+        ),
     ]
 
 
