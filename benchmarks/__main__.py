@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 import mostfw as fw
+from mostfw.experiments.folders import environment
 from mostfw.problems.covariance import block_factor
 from mostfw.problems.kmeans import squared_distances
 
@@ -25,13 +22,9 @@ from .numpy_loops import CovarianceLoop, KMeansLoop, KMeansPlusLoop, SparsestCut
 
 def machine() -> str:
     """Where and when, for the head of the table."""
-    model = platform.processor() or platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if os.name == "posix" else []:
-        if line.startswith("model name"):
-            model = line.split(":")[1].strip()
-            break
-    day = datetime.date.today().isoformat()
-    return f"{model}, {os.cpu_count()} cores, jax {jax.__version__}, numpy {np.__version__}, {day}"
+    found = environment()
+    versions = f"jax {found['jax']}, numpy {found['numpy']}"
+    return f"{found['processor']}, {found['cores']} cores, {versions}, {found['date']}"
 
 
 @dataclass(frozen=True)

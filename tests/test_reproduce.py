@@ -353,6 +353,10 @@ def test_runs_of_an_older_plan_are_left_out(out, tmp_path):
     copied = tmp_path / "runs" / found[0].spec.folder
     shutil.copytree(copied, copied.with_name("backup"))
     assert len(read_runs(tmp_path)) == 2
+    other = dataclasses.replace(found[0].spec, options={"n": 13, "batch": 4})
+    RunFolder(copied).begin(other)  # another plan's run in the same place, complete as well
+    RunFolder(copied).finish(other, [{"iteration": 5, "relative_error": 0.0, "l1_excess": 0.0}])
+    assert [run.spec for run in read_runs(tmp_path)] == [found[1].spec]
 
 
 def test_verdicts_of_numbers_that_are_not_there_or_equal():

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .. import methods as presets
 from .folders import Spec, Value
 
 GRID = (0.01, 0.05, 0.2, 1.0, 5.0, 20.0, 100.0)
@@ -56,7 +57,6 @@ class Comparison:
     trims: tuple[Trim, ...] = ()
     grid: tuple[float, ...] = GRID
     seeds: int = 3
-    trim_seeds: int = 1
     reference: Mapping[str, Value] | None = None  # iterations and tolerance, if it must be found
     extra: tuple[tuple[str, Mapping[str, Value]], ...] = ()  # (stage, options) for the last method
 
@@ -117,12 +117,11 @@ class Comparison:
             mu_c = {"mu_c": chosen[trim.method]}
             plain = self._spec("trim", trim.method, 0, mu_c, options=trim.options)
             thresholds = trim.thresholds(scale(plain) / chosen[trim.method])
-            for seed in range(self.trim_seeds):
-                # at another size the untrimmed method is run anew, which is what tau_0 = 0 means
-                for tau_0 in (0.0, *thresholds) if trim.options else thresholds:
-                    parameters = {**mu_c, "tau_0": tau_0}
-                    name = f"t-{trim.method}"
-                    specs.append(self._spec("trim", name, seed, parameters, options=trim.options))
+            # at another size the untrimmed method is run anew, which is what tau_0 = 0 means
+            for tau_0 in (0.0, *thresholds) if trim.options else thresholds:
+                parameters = {**mu_c, "tau_0": tau_0}
+                name = f"t-{trim.method}"
+                specs.append(self._spec("trim", name, 0, parameters, options=trim.options))
         return specs
 
     def extras(self, chosen: Mapping[str, float]) -> list[Spec]:
@@ -163,7 +162,7 @@ class Rates:
     def runs(self) -> list[Spec]:
         entries: list[tuple[str, dict[str, Value]]] = []
         for name in self.methods:
-            free = name in ("sfw", "1-sfw", "orgfw")
+            free = presets.get(name).constraints == "none"
             entries.append((name, {} if free else {"mu_c": self.mu_c}))
         for b in self.exponents:
             entries.append(("most-fw+", {"mu_c": self.mu_c, "b": b}))

@@ -168,7 +168,7 @@ def _similar_to_hfw(results: Results) -> Claim:
         for measure in (Run.gap, Run.violation)
     ]
     near = [1 / SIMILAR <= found <= SIMILAR for found in ratios]
-    verdict = Verdict.HOLDS if all(near) else Verdict.IN_PART if any(near) else Verdict.FAILS
+    verdict = _share(sum(near), len(near))
     measured = f"gap {ratios[0]:.2f} and violation {ratios[1]:.2f} times HFW's"
     why = f"Similar means within a factor {SIMILAR:g} in both."
     return Claim(name, said, f"{measured} ({_seeds(groups['most-fw'])})", verdict, why)
@@ -234,7 +234,7 @@ def _zeroth_order(results: Results) -> Claim:
         or groups[twin].end(Run.merit).median <= 1.1 * groups[parent].end(Run.merit).high
         for parent, twin in pairs
     ]
-    verdict = Verdict.HOLDS if all(near) else Verdict.IN_PART if any(near) else Verdict.FAILS
+    verdict = _share(sum(near), len(near))
     words = [f"{twin}: {found:.2f} times its parent's merit" for twin, found in ratios.items()]
     measured = "; ".join(words)
     why = "The objective is linear, where coordinate differences give the gradient itself."

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .claims import Case
+from .claims import SKIP_POINTS, Case
 from .results import Group, Results, Trimmed, number
 
 
@@ -19,10 +19,11 @@ def normalisation(case: Case, study: Trimmed) -> str:
         return f"{head} lies outside what this grid of tau_0 skips."
     above = int(np.argmax(skipped >= case.percent))
     high, steps = taus[above], f"{study.plain.spec.iterations:,} steps"
-    low = taus[above - 1] if above else high
+    below = max(above - 1, 0)
+    low = taus[below]
     factors = case.tau_0 / high, case.tau_0 / low
     reached = (
-        f"{head} is reached here between tau_0 = {number(low)} ({skipped[above - 1]:.0f}%) and "
+        f"{head} is reached here between tau_0 = {number(low)} ({skipped[below]:.0f}%) and "
         f"{number(high)} ({skipped[above]:.0f}%) after {steps}, so its scale needs s_k times "
         f"{number(factors[0])} to {number(factors[1])} (objective times that, mu_c divided by it)."
     )
@@ -34,18 +35,21 @@ def normalisation(case: Case, study: Trimmed) -> str:
     ]
     stated = f"That fits {' or '.join(fits)}." if fits else "No stated normalisation fits."
     wide = " The grid is too coarse there to decide." if high > 4 * low and fits else ""
-    return f"{reached} {stated}{wide} {_GROWS[case.task, case.method]}"
+    return f"{reached} {stated}{wide} {_by_halves(study.by_threshold[high])}"
 
 
-_CONSTANT = "With an active penalty the share does not depend on the number of steps."
-_TENDS = "Here the share tends to 100% with the number of steps, so it means nothing without them."
-_GROWS = {
-    ("covariance", "most-fw"): _TENDS,
-    ("kmeans", "most-fw"): _CONSTANT,
-    ("kmeans", "most-fw+"): _TENDS,
-    ("sparsest-cut", "most-fw"): _CONSTANT,
-    ("sparsest-cut", "most-fw+"): _TENDS,
-}
+def _by_halves(group: Group) -> str:
+    """Whether a percentage depends on the number of steps, from the counters of one run."""
+    k, skipped = (group.runs[0].history[name] for name in ("iteration", "counts.lmo_skipped"))
+    middle = int(np.searchsorted(k, k[-1] / 2))
+    first = 100 * skipped[middle] / k[middle]
+    second = 100 * (skipped[-1] - skipped[middle]) / (k[-1] - k[middle])
+    apart = abs(second - first) > SKIP_POINTS
+    verdict = f"a percentage {'means little' if apart else 'can stand'} without the number of steps"
+    return (
+        f"At tau_0 = {number(float(group.label))} it skipped {first:.0f}% of the first "
+        f"{k[middle]:,.0f} steps and {second:.0f}% of the rest: {verdict}."
+    )
 
 
 def _cut_scales(group: Group) -> list[tuple[str, float]]:

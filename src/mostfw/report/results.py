@@ -25,12 +25,11 @@ class Spread:
     median: float
     low: float
     high: float
-    seeds: int
 
     @staticmethod
     def of(values: Iterable[float]) -> Spread:
         found = np.array(list(values), dtype=float)
-        return Spread(float(np.median(found)), float(found.min()), float(found.max()), len(found))
+        return Spread(float(np.median(found)), float(found.min()), float(found.max()))
 
     def __str__(self) -> str:
         return f"{number(self.median)} [{number(self.low)}, {number(self.high)}]"
