@@ -1,1 +1,1 @@
-"""Speed, side by side with plain NumPy in one run."""
+"""Speed, memory and accuracy, side by side with peers in one run: `python -m benchmarks`."""

@@ -13,7 +13,7 @@ import numpy as np
 import mostfw as fw
 from mostfw.cli.table import aligned
 
-from .__main__ import machine
+from .rows import heading
 
 ROWS = [
     ("hfw", 1.0, 20_000),
@@ -63,7 +63,7 @@ def main() -> None:
     if folder is None:
         raise SystemExit("set MOSTFW_DATA to the folder with mammalia-primate-association-13.edges")
     graph = fw.graphs.as_graph(folder / "mammalia-primate-association-13.edges")
-    print(machine())
+    print(heading())
     head = ("method", "mu_c", "iterations", "gap", "gap over seeds", "feasibility", "seconds")
     print(aligned([head, *(row(graph, *case) for case in ROWS)]))
 

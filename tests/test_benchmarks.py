@@ -1,10 +1,14 @@
-"""The peers of the benchmarks do the same arithmetic as the library."""
+"""The peers of the benchmarks do the same arithmetic as the library, and the harness works."""
 
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
 
 import mostfw as fw
 from common import ring_with_chords
@@ -15,12 +19,15 @@ from mostfw.smoothing import numbers_at
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks import growth, instances, lmo, memory, posed, rows, solvers, timing
 from benchmarks.numpy_loops import (
     CovarianceLoop,
     KMeansLoop,
     KMeansPlusLoop,
     SparsestCutLoop,
 )
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_numpy_loop_has_our_direction_and_converges():
@@ -80,3 +87,110 @@ def test_kmeans_loops_have_our_direction_and_mean():
     for _ in range(4000):
         plus.step()
     assert np.abs(plus.y - distances).max() < 0.2 * distances.max()
+
+
+def test_quick_run_writes_every_row_and_the_plot(tmp_path):
+    # a process of its own, for compiling without optimisations is a setting of the whole process
+    environment = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--out", str(tmp_path)]
+    done = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert {"jax", "numpy", "cvxpy", "processor"} <= found["machine"].keys()
+    names = [row["name"] for row in found["rows"]]
+    wanted = (
+        "covariance, n", "k-means, N = 16, 1%", "k-means, N = 16, 1% and 1%", "sparsest cut, 8",
+        "sparsest cut, random", "sparsest cut, karate", "memory limit", "trimming", "growth",
+        "solvers, k-means", "solvers, sparsest cut", "float32", "memory, k-means, P, most-fw",
+        "memory, k-means, P+, most-fw+", "memory, k-means, P, t-most-fw", "import", "compile",
+    )  # fmt: skip
+    assert not [word for word in wanted if not any(name.startswith(word) for name in names)]
+    assert all(name in done.stdout for name in names)
+    assert (tmp_path / "growth.png").stat().st_size > 5000
+    assert (tmp_path / "growth.svg").read_text().rstrip().endswith("</svg>")
+
+
+def test_only_chooses_by_name():
+    from benchmarks.__main__ import chosen
+
+    settings = rows.Settings()
+    assert len(chosen(settings, [])) > 40
+    assert [case.name for case in chosen(settings, ["trimming", "import"])] == [
+        "trimming, k-means, N = 2000",
+        "import mostfw",
+    ]
+
+
+def test_row_says_ours_the_peer_the_ratio_and_what_is_wanted():
+    row = rows.Row("a", 1e-3, "s", "NumPy", 5e-3, 5.0, goal=rows.Goal(least=6))
+    assert row.met is False
+    for word in ("ours", "1 ms", "NumPy", "5 ms", "5 times faster", "at least 6: NOT MET"):
+        assert word in str(row)
+    assert rows.Row("a", 1.0, goal=rows.Goal(most=1.5)).met is True
+    assert rows.Row("a", None, goal=rows.Goal(most=1.5)).met is None
+
+
+def test_fitted_exponent_is_that_of_the_data():
+    sizes = np.array([500, 1000, 2000, 4000])
+    noise = 1 + 0.01 * np.array([1, -1, -1, 1])
+    exponent, constant = growth.fitted_exponent(sizes, 3e-8 * sizes**2.1 * noise)
+    assert exponent == pytest.approx(2.1, abs=0.02)
+    assert constant == pytest.approx(3e-8, rel=0.15)
+
+
+def test_memory_limit_is_six_times_the_faster_copy():
+    assert timing.limit_of({"one thread": 2.0, "2 threads": 1.5}) == 9.0
+    assert 0 < timing.memory_limit(64, repeats=2) < 1
+
+
+def test_numbers_per_step_counts_the_state():
+    problem = instances.kmeans(instances.blobs(40))
+    found = memory.numbers_per_step(problem, instances.kmeans_method())
+    assert 2 <= found["state"] < 2.2  # x and y, and some vectors
+    assert found["total"] == found["state"] + found["beside"]
+
+
+def test_verdict_turns_on_altered_numbers():
+    tight = {"gap": [1.0, 2.0, 3.0], "violation rows": [0.1, 0.1, 0.1]}
+    assert lmo.verdict(tight, tight) == {"gap": True, "violation rows": True}
+    altered = {"gap": [2.9, 3.0, 3.2], "violation rows": [0.1, 0.1, 0.1]}
+    assert lmo.verdict(altered, tight) == {"gap": False, "violation rows": True}
+
+
+def test_targets_of_solvers_are_theirs_or_the_loose_one():
+    def found(gap, violation, status="optimal", x=True):
+        attempt = posed.Attempt("SCS", 1e-3, status, 1.0, 0.1, np.eye(2) if x else None)
+        record = fw.Record(0, 1.0, 1.0, gap, {"a": violation}, {"a": violation}, {}, fw.Counts())
+        return solvers.Judged(attempt, record if x else None, 0.0)
+
+    loose = fw.Tolerance(gap=0.05, violation=1e-2)
+    assert solvers.target_of(found(1e-3, 1e-3), loose)[::2] == (loose, True)
+    own = solvers.target_of(found(-0.2, 1e-3), loose)
+    assert own[::2] == (fw.Tolerance(gap=0.2, violation=1e-3), True)
+    assert solvers.target_of(found(0.2, 0.5, "user_limit"), loose)[::2] == (loose, False)
+    assert solvers.target_of(found(0.0, 0.0, "exit 1", x=False), loose)[::2] == (loose, False)
+
+
+@pytest.mark.parametrize("kind", ["k-means", "sparsest cut", "covariance"])
+def test_posed_instances_are_ours(kind):
+    """At a random psd X, CVXPY's objective and violations are ours, up to the constant."""
+    instance = posed.Instance(kind, 12)
+    problem = instance.problem(None)
+    cvx, x = instance.posed()
+    values, sides = [], []
+    for seed in (0, 1):
+        factor = np.random.default_rng(seed).standard_normal((12, 3)) / 5
+        x.value = factor @ factor.T
+        judged = solvers.judged(problem, posed.Attempt("SCS", None, "", 0.0, 0.0, x.value))
+        values.append((float(cvx.objective.value), judged.record.objective))
+        theirs = [np.ravel(rule.violation()) for rule in cvx.constraints[1:]]
+        sides.append((sum(float(np.linalg.norm(v)) for v in theirs), judged.record.violation))
+    (first, ours_first), (second, ours_second) = values
+    assert first - second == pytest.approx(ours_first - ours_second, rel=1e-9)
+    for total, violation in sides:
+        if kind == "covariance":  # a distance to the ball against an excess of the norm
+            assert (total > 1e-9) == (violation["l1"] > 1e-9)
+        else:
+            assert total == pytest.approx(sum(violation.values()), rel=1e-9)

@@ -1,0 +1,52 @@
+"""What is paid before the first step: importing the package, compiling a method."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+
+import mostfw as fw
+from mostfw.trees import replaced
+
+from . import instances
+from .rows import Case, Goal, Row, Settings
+
+SCRIPT = "import time; t = time.perf_counter(); import mostfw; print(time.perf_counter() - t)"
+
+
+def cases(settings: Settings) -> list[Case]:
+    n = 16 if settings.quick else 1000
+    names = [*fw.methods.names(), "t-most-fw", "t-most-fw+"]
+    if settings.quick:
+        names = ["most-fw"]
+    return [
+        Case("import mostfw", lambda s: [import_row(s)]),
+        *(
+            Case(f"compile, {name}, n = {n}", lambda s, name=name: [compile_row(name, n)])
+            for name in names
+        ),
+    ]
+
+
+def import_row(settings: Settings) -> Row:
+    """The best of rounds, each in a new process; the first one reads the files from the disk."""
+    command = [sys.executable, "-c", SCRIPT]
+    rounds = 1 if settings.quick else max(2, settings.rounds)
+    spent = [float(subprocess.check_output(command, text=True)) for _ in range(rounds)]
+    return Row("import mostfw", min(spent), goal=Goal(most=1.5), details={"all": spent})
+
+
+def suitable(method: fw.Method, n: int) -> fw.Problem:
+    """The k-means problem, with the constraints that the method can handle."""
+    problem = instances.kmeans(instances.features(n), plus=method.constraints == "sampled")
+    return problem if method.constraints != "none" else replaced(problem, constraints=())
+
+
+def compile_row(name: str, n: int) -> Row:
+    method = fw.methods.get(name, **({"tau_0": 1.0} if name.startswith("t-") else {}))
+    problem = suitable(method, n)
+    jax.clear_caches()  # as if the process were new
+    spent = fw.solve(problem, method, iterations=1, progress=False).compile_seconds
+    return Row(f"compile, {name}, n = {n}", spent, goal=Goal(most=5.0))
