@@ -10,7 +10,7 @@ import pytest
 import mostfw as fw
 import mostfw.sweeps
 from common import clustering_problem, cut_problem
-from mostfw.schedules import Constant, Power
+from mostfw.schedules import Power
 from mostfw.smoothing import Penalty
 from mostfw.trees import replaced
 
@@ -46,7 +46,7 @@ CASES = {
     # tolerance makes it end at the same one.
     "krylov": (
         larger_clustering_problem(),
-        momentum(1.0, 3.0, 3.0, 9.0, lmo_tolerance=Constant(1e-13)),
+        momentum(1.0, 3.0, 3.0, 9.0, lmo_tolerance=Power(1e-13, exponent=0.0)),
     ),
     "t-most-fw+": (
         clustering_problem(batch=5, constraint_batch=7),

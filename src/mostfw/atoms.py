@@ -43,10 +43,14 @@ class RankOneSymmetric(Atom):
         return (self.scale * self.vector)[:, None] * self.vector[None, :]
 
     def move(self, x: jax.Array, eta: Any) -> jax.Array:
-        eta = jnp.asarray(eta, x.dtype)
+        return self.move_rows(x, self.vector, eta)
+
+    def move_rows(self, rows: jax.Array, ends: jax.Array, eta: Any) -> jax.Array:
+        """`move` of some rows of x, with the entries `ends` of the vector that belong to them."""
+        eta = jnp.asarray(eta, rows.dtype)
         # sqrt(scale) on both sides keeps z exactly symmetric in floating point
-        v = jnp.sqrt(jnp.maximum(eta * self.scale, 0)) * self.vector
-        return (1 - eta) * x + v[:, None] * v[None, :]
+        root = jnp.sqrt(jnp.maximum(eta * self.scale, 0))
+        return (1 - eta) * rows + (root * ends)[:, None] * (root * self.vector)[None, :]
 
 
 class RankOne(Atom):

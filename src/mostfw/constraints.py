@@ -17,6 +17,21 @@ from .terms import Numbers, Term, batch_size
 from .trees import Point, Structure, replaced
 
 
+class Memo(eqx.Module):
+    """What a run keeps of an exact constraint from step to step, so as to read x less often.
+
+    >>> import numpy as np, mostfw as fw
+    >>> problem = fw.problems.kmeans(np.arange(6.0).reshape(3, 2), clusters=2)
+    >>> rows, sign = problem.constraints
+    >>> atom = fw.atoms.RankOneSymmetric(np.ones(3), 2.0)
+    >>> rows.memo(np.eye(3), atom).image.tolist(), sign.memo(np.eye(3), atom).image
+    ([1.0, 1.0, 1.0], None)
+    """
+
+    image: jax.Array | None  # Gx, where each move tells how it changes
+    guess: jax.Array | None  # of the set's search for a projection
+
+
 class Affine(Term):
     """Gx in X.
 
@@ -32,6 +47,7 @@ class Affine(Term):
     """
 
     counter: ClassVar[str] = "constraints"
+    gathers: ClassVar[bool] = True
     map: LinearMap
     set: ConvexSet
     weight: Any
@@ -92,7 +108,7 @@ class Affine(Term):
                 f"{self.label}: G does not apply to points of shape "
                 f"{trees.describe(structure)}: {type(error).__name__}: {error}"
             ) from error
-        if linear_map.blocked and not (self.set.separable and _uniform(self.set)):
+        if not linear_map.stored and not (self.set.separable and _uniform(self.set)):
             raise InvalidInputError(
                 f"{self.label}: {type(linear_map).__name__} needs the same interval in every row "
                 f"(Orthant, Point or Box with numbers), not {self.set}."
@@ -138,24 +154,46 @@ class Affine(Term):
         return self.map.scatter(y, jnp.asarray(c, message.dtype) * message, xi)
 
     def _residual(self, rows: jax.Array) -> jax.Array:
-        return rows - self.set.project(rows)
+        return self.set.residual(rows)[0]
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
-        c = c * self.gain(numbers)
+        return trees.plus(y, c * self.gain(numbers), self.map.pull(x, self._residual))
 
-        def one(y: Point, residual: jax.Array, back: Any) -> Point:
-            return trees.plus(y, c, back(residual))
+    def memo(self, x: Point, atom: Any) -> Memo | None:
+        """The memo at x, for moves towards atoms like `atom`."""
+        if not self.map.stored:
+            return None
+        image = None if self.map.image_of(atom) is None else self.map.forward(x)
+        return Memo(image, self.set.first_guess(jax.tree.leaves(x)[0].dtype))
 
-        return self.map.fold(x, self._residual, one, y)
+    def moved(self, memo: Memo | None, atom: Any, eta: Any) -> Memo | None:
+        """The memo after x + eta (z - x)."""
+        image = self.map.image_of(atom)
+        if memo is None or memo.image is None or image is None:
+            return memo
+        return replaced(memo, image=memo.image + eta * (image - memo.image))
+
+    def push(
+        self, y: Point, x: Point, numbers: Numbers, memo: Memo | None
+    ) -> tuple[Point, Memo | None]:
+        """y + the gradient at x as `add_whole` gives it, by what the memo knows; and the memo."""
+        if memo is None:
+            return self.add_whole(y, 1.0, x, numbers), None
+        rows = self.map.forward(x) if memo.image is None else memo.image
+        residual, guess = self.set.residual(rows, memo.guess)
+        back = self.map.adjoint(residual, trees.structure_of(x))
+        return trees.plus(y, self.gain(numbers), back), replaced(memo, guess=guess)
+
+    def product(self, v: jax.Array, x: Point, numbers: Numbers, memo: Memo | None) -> jax.Array:
+        """What `push` adds to a matrix, times v: nothing of the size of x is formed."""
+        known = None if memo is None else memo.image
+        rows = self.map.forward(x) if known is None else known
+        residual, _ = self.set.residual(rows, None if memo is None else memo.guess)
+        return self.gain(numbers) * self.map.product(residual, v, trees.structure_of(x))
 
     def violation(self, x: Point) -> jax.Array:
         """||Gx - Proj_X(Gx)||, unweighted, over all rows."""
-        dtype = jax.tree.leaves(x)[0].dtype
-
-        def one(total: jax.Array, residual: jax.Array, back: Any) -> jax.Array:
-            return total + jnp.sum(residual**2)
-
-        return jnp.sqrt(self.map.fold(x, self._residual, one, jnp.zeros((), dtype)))
+        return jnp.sqrt(self.map.squares(x, self._residual))
 
     def multiplier(self, x: Point, numbers: Numbers) -> jax.Array:
         """The penalty's estimate of the dual variable, weight (Gx - Proj)/mu."""
@@ -163,8 +201,8 @@ class Affine(Term):
 
     def rhs_norm(self) -> float:
         """max(1, norm of the finite right-hand side): what relative violations divide by."""
-        # A map in blocks has places that are no rows; its set has numbers only, one a row.
-        shape = (self.total or 0,) if self.map.blocked else self.image
+        # The image of a map without storage has places that are no rows; its set has numbers only.
+        shape = self.image if self.map.stored else (self.total or 0,)
         return max(1.0, float(self.set.rhs_norm(shape)))
 
     def slot(self, xi: Any) -> jax.Array:

@@ -10,10 +10,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import counting, trees
-from .domains import LinearMinimum
+from .constraints import Affine
+from .domains import Domain, LinearMinimum
 from .method import Method
+from .operators import SymmetricOperator, dot
 from .problem import Problem
-from .sight import Estimate, Sight
+from .sight import Estimate, Sight, when
 from .smoothing import numbers_at
 from .terms import Numbers
 from .trees import Point
@@ -32,6 +34,7 @@ class State(eqx.Module):
     eta: jax.Array  # eta_k, 0 before the first iteration
     estimate: Estimate
     memory: Any  # the tracker's
+    memos: tuple[Any, ...]  # of the constraints that are handled exactly, at x_k
     reference: Point | None  # trimming: the direction of the last LMO call
     lmo: jax.Array
     lmo_skipped: jax.Array
@@ -42,22 +45,28 @@ class State(eqx.Module):
 def start(problem: Problem, method: Method) -> State:
     """The state before the first iteration."""
     dtype, structure = problem.dtype, problem.structure
-    # A copy: the loop gives its buffers away, and a domain may return an array of its own.
-    x = jax.tree.map(jnp.array, problem.domain.start(dtype))
+    x = _first_point(problem.domain, dtype)
     minimum = jax.eval_shape(lambda: problem.domain.lmo(x, key=jax.random.PRNGKey(0)))
+    atom = trees.zeros(minimum.atom)
     return State(
         k=jnp.zeros((), jnp.int32),
         x=x,
-        atom=trees.zeros(minimum.atom),
+        atom=atom,
         eta=jnp.zeros((), dtype),
         estimate=Estimate.zero(structure),
         memory=method.tracker.start(method.terms(problem), structure, dtype),
+        memos=tuple(c.memo(x, atom) for c in method.exact_constraints(problem)),
         reference=None if method.trimming is None else trees.zeros(structure),
         lmo=counting.zero(),
         lmo_skipped=counting.zero(),
         matvecs=counting.zero(),
         failed=jnp.zeros((), jnp.int32),
     )
+
+
+@eqx.filter_jit  # its own array: the loop gives buffers away, and a domain may return one it keeps
+def _first_point(domain: Domain, dtype: Any) -> Point:
+    return domain.start(dtype)
 
 
 def current(problem: Problem, state: State) -> Point:
@@ -79,18 +88,65 @@ def track(
     x = current(problem, state)
     now = before.at(x, numbers_of(method, k, state))
     estimate, memory = method.tracker.arrive(estimate, memory, now, k)
+    if any(term.pointwise for term in before.terms):
+        # The estimate is renewed first, from x_{k-1} and the atom in one pass; then x moves in
+        # place. Otherwise both points would be alive at once.
+        x = problem.domain.move(state.x, state.atom, _after(estimate.stored, state.eta))
     return x, estimate, memory
+
+
+def _after(point: Point, number: jax.Array) -> jax.Array:
+    """The number as it is, which the compiler cannot know before it has the point: no comparison
+    of these is ever true."""
+    entry = jnp.ravel(jax.tree.leaves(point)[0])[0]
+    return jnp.where(number + jnp.abs(entry) < number, 0, number)
 
 
 def direction(problem: Problem, method: Method, x: Point, y: Point, numbers: Numbers) -> Point:
     """s_k = y_k, plus the directions of the constraints that are handled exactly."""
-    s = y
+    return _aim(problem, method, x, y, numbers, (None,) * len(problem.constraints))[0]
+
+
+def _aim(
+    problem: Problem, method: Method, x: Point, y: Point, numbers: Numbers, memos: tuple[Any, ...]
+) -> tuple[Point, tuple[Any, ...]]:
+    """The direction with the help of the constraints' memos, and the memos renewed."""
+    s, renewed = y, []
     exact = method.exact_constraints(problem)
-    for constraint in exact:
-        s = constraint.add_whole(s, 1.0, x, numbers)
-    if all(term.symmetric for term in (*method.terms(problem), *exact)):
-        return s
-    return problem.domain.tangent(s)
+    for constraint, memo in zip(exact, memos, strict=False):
+        s, memo = constraint.push(s, x, numbers, memo)
+        renewed.append(memo)
+    if not all(term.symmetric for term in (*method.terms(problem), *exact)):
+        s = problem.domain.tangent(s)
+    return s, tuple(renewed)
+
+
+class Applied(SymmetricOperator):
+    """The direction as products with vectors, from x, y and the constraints: never a matrix."""
+
+    stored: jax.Array
+    factor: jax.Array
+    x: jax.Array
+    constraints: tuple[Affine, ...]
+    memos: tuple[Any, ...]
+    numbers: Numbers
+
+    @property
+    def size(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def dtype(self) -> Any:
+        return self.x.dtype
+
+    def matvec(self, v: jax.Array) -> jax.Array:
+        # The barrier keeps what x and y are made into inside the loop over products; outside it
+        # would be a matrix after all.
+        x, v = lax.optimization_barrier((self.x, v))
+        product = self.factor * dot(self.stored, v)
+        for constraint, memo in zip(self.constraints, self.memos, strict=True):
+            product = product + constraint.product(v, x, self.numbers, memo)
+        return product
 
 
 def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = None) -> State:
@@ -99,7 +155,15 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
     own_key = jax.random.fold_in(key, k)
     sample_key, lmo_key = jax.random.split(own_key)
     x, estimate, memory = track(problem, method, state, sample_key, feed)
-    s = direction(problem, method, x, estimate.y, numbers_of(method, k, state))
+    exact = method.exact_constraints(problem)
+    memos = tuple(
+        c.moved(memo, state.atom, state.eta) for c, memo in zip(exact, state.memos, strict=True)
+    )
+    numbers = numbers_of(method, k, state)
+    if method.direction == "applied":
+        s = Applied(estimate.stored, estimate.factor, x, exact, memos, numbers)
+    else:
+        s, memos = _aim(problem, method, x, estimate.y, numbers, memos)
     found, skipped, reference = _minimise(problem, method, state, s, k, lmo_key)
     healthy = jnp.isfinite(found.value)
     return State(
@@ -109,6 +173,7 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
         eta=jnp.minimum(method.step_size(k), 1).astype(state.eta.dtype),
         estimate=estimate,
         memory=memory,
+        memos=memos,
         reference=reference,
         lmo=counting.plus(state.lmo, 1, ~skipped),
         lmo_skipped=counting.plus(state.lmo_skipped, 1, skipped),
@@ -121,7 +186,7 @@ def _minimise(
     problem: Problem, method: Method, state: State, s: Point, k: jax.Array, key: Any
 ) -> tuple[LinearMinimum, jax.Array, Point | None]:
     def call() -> LinearMinimum:
-        return problem.domain.lmo(s, key=key, start=state.atom, tolerance=method.lmo_tolerance(k))
+        return problem.domain.lmo(s, key=key, start=state.atom, tolerance=method.accuracy(k))
 
     if method.trimming is None or state.reference is None:
         return call(), jnp.zeros((), bool), None
@@ -133,8 +198,7 @@ def _minimise(
 
     # Only the atom goes through the branch: passing n x n arrays through it would copy them.
     found = lax.cond(skip, again, call)
-    reference = jax.tree.map(lambda old, new: jnp.where(skip, old, new), state.reference, s)
-    return found, skip, reference
+    return found, skip, when(~skip, lambda _: s, state.reference)
 
 
 @eqx.filter_jit(donate="all-except-first")

@@ -8,17 +8,22 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from . import trees
+from . import checks, resources, trees
+from .constraints import Affine
+from .domains import Spectrahedron
 from .errors import InvalidInputError, UnsuitableMethodError
 from .oracles import FirstOrder, ZerothOrder
 from .problem import Problem
-from .schedules import Constant, Schedule
+from .schedules import Constant, Power, Schedule
 from .smoothing import Penalty
 from .terms import Term
 from .trackers import Averaging, Tracker
 from .trees import replaced
 from .trimming import Trimming
 
+LMO_SHARE = 0.3  # the residual of the first LMOs, relative to the direction's norm
+DIRECTIONS = ("auto", "formed", "applied")
+FORMED_SHARE = 0.75  # of the device's memory that x, y and a formed direction may take
 CONSTRAINT_KINDS = ("none", "whole", "sampled")
 
 
@@ -27,7 +32,11 @@ class Method(eqx.Module):
 
     `constraints` says which it can handle: "none", "whole" (problem P) or "sampled" (P+, tracked
     with the objective). `rho=None` takes the radius that the zeroth-order oracle's analysis asks
-    for. `lmo_tolerance` is relative to the direction's norm.
+    for. `lmo_tolerance` is the residual of an LMO's eigenpair relative to the direction's norm:
+    None takes 0.3/k^(1/2), or 0.3/k where there are no constraints, which keeps the rates
+    (docs/lmo.md); `with_lmo_tolerance` changes it. `direction` is "formed" as a matrix once a
+    step, or "applied": to vectors, from x and y, which reads twice as much and stores a third less;
+    "auto" applies it only where three matrices would not fit the device.
 
     >>> import mostfw as fw
     >>> print(fw.methods.most_fw(mu_c=1.5))
@@ -47,7 +56,8 @@ class Method(eqx.Module):
     trimming: Trimming | None = None
     constraints: str = eqx.field(static=True, default="none")
     rho: Schedule | None = None
-    lmo_tolerance: Schedule = Constant(1e-6)
+    lmo_tolerance: Schedule | None = None
+    direction: str = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         if self.constraints not in CONSTRAINT_KINDS:
@@ -57,6 +67,10 @@ class Method(eqx.Module):
         if not isinstance(self.oracle, FirstOrder | ZerothOrder):
             raise InvalidInputError(
                 f"the oracle is {self.oracle!r}: give one of mostfw.oracles, such as CGE()."
+            )
+        if self.direction not in DIRECTIONS:
+            raise InvalidInputError(
+                f"direction is {self.direction!r}: give one of {', '.join(DIRECTIONS)}."
             )
         if self.constraints != "none" and self.smoothing is None:
             raise InvalidInputError(f"method {self.name!r} handles constraints: give smoothing=.")
@@ -74,6 +88,18 @@ class Method(eqx.Module):
         }
         return "\n".join([self.name, *(f"  {key:<12} {value}" for key, value in rows.items())])
 
+    def with_lmo_tolerance(self, tolerance: float | Schedule) -> Method:
+        """The method with LMOs solved to a relative residual: a number or a schedule.
+
+        >>> import mostfw as fw
+        >>> print(fw.methods.most_fw().with_lmo_tolerance(1e-10).lmo_tolerance)
+        1e-10
+        """
+        if not callable(tolerance):
+            # as a power, which the default is too: one sweep may then have both
+            tolerance = Power(checks.number("the LMO tolerance", tolerance, least=0), exponent=0.0)
+        return replaced(self, lmo_tolerance=tolerance)
+
     def bind(self, problem: Problem) -> Method:
         """The method with what it takes from the problem, after checking that they fit."""
         self._check(problem)
@@ -88,10 +114,42 @@ class Method(eqx.Module):
                 f"method {self.name!r} has Averaging without a weight, which only zeroth-order "
                 "oracles bring along: give Averaging(weight)."
             )
-        bound = replaced(self, rho=rho or Constant(0.0), tracker=tracker)
+        own = Power(LMO_SHARE, exponent=1.0 if self.constraints == "none" else 0.5)
+        bound = replaced(
+            self,
+            rho=rho or Constant(0.0),
+            tracker=tracker,
+            lmo_tolerance=self.lmo_tolerance or own,
+            direction=self._placed(problem),
+        )
         return jax.tree.map(
             lambda leaf: np.asarray(leaf, problem.dtype) if _is_number(leaf) else leaf, bound
         )
+
+    def _placed(self, problem: Problem) -> str:
+        """Whether the direction is formed or applied."""
+        structure = problem.structure
+        shape = getattr(structure, "shape", ())
+        square = len(shape) == 2 and shape[0] == shape[1]
+        terms = (*self.terms(problem), *self.exact_constraints(problem))
+        plain = isinstance(problem.domain, Spectrahedron) and square and self.trimming is None
+        possible = plain and all(term.symmetric for term in terms)
+        if self.direction == "applied" and not possible:
+            raise self._unsuitable(
+                "applies its direction, which needs one symmetric matrix over a Spectrahedron, "
+                "terms that keep it symmetric, and no trimming",
+                "direction='formed'",
+            )
+        if self.direction != "auto" or not possible:
+            return "applied" if self.direction == "applied" else "formed"
+        room = resources.device_bytes()
+        needed = 3 * structure.size * structure.dtype.itemsize
+        return "formed" if room is None or needed < FORMED_SHARE * room else "applied"
+
+    def accuracy(self, k: Any) -> jax.Array:
+        """The LMO's tolerance at iteration k, of a method that is bound to its problem."""
+        assert self.lmo_tolerance is not None, "Method.bind fills it in"
+        return self.lmo_tolerance(k)
 
     def terms(self, problem: Problem) -> tuple[Term, ...]:
         """What the tracker tracks: the objective, and for P+ the sampled constraints."""
@@ -100,7 +158,7 @@ class Method(eqx.Module):
         tracked = problem.sampled_constraints if self.constraints == "sampled" else ()
         return (objective, *tracked)
 
-    def exact_constraints(self, problem: Problem) -> tuple[Term, ...]:
+    def exact_constraints(self, problem: Problem) -> tuple[Affine, ...]:
         """The constraints whose direction is added exactly."""
         if self.constraints == "sampled":
             return tuple(c for c in problem.constraints if not c.sampled)

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import checks
 from .errors import InvalidInputError
-from .method import Method
+from .method import LMO_SHARE, Method
 from .oracles import CGE, ZerothOrder
 from .registry import Registry
 from .schedules import EpochStep, FirstOne, Power
@@ -138,6 +138,7 @@ def h1_sfw(mu_c: float = 1.0) -> Method:
         smoothing=_penalty(mu_c, 1, 1 / 6),
         constraints="sampled",
         step_size=Power(2, shift=1),
+        lmo_tolerance=Power(LMO_SHARE, exponent=1 / 4),
     )
 
 
@@ -207,6 +208,7 @@ def most_fw_plus(mu_c: float = 1.0, b: float = 1 / 4) -> Method:
         smoothing=_penalty(mu_c, 1, b),
         constraints="sampled",
         step_size=Power(2, shift=1),
+        lmo_tolerance=Power(LMO_SHARE, exponent=1 / 4),
     )
 
 
@@ -314,6 +316,8 @@ def trimmed(method: Method, tau_0: float, relative: bool = False) -> Method:
 def get(name: str, **parameters: Any) -> Method:
     """A method by its registry name, lower case, `t-` before it for the trimmed form.
 
+    `lmo_tolerance` (every method has it) is a number or a schedule: 1e-10 is as good as exact.
+
     >>> import mostfw as fw
     >>> fw.methods.get("t-most-fw+", mu_c=1.0, tau_0=5.0).name
     't-most-fw+'
@@ -328,15 +332,18 @@ def get(name: str, **parameters: Any) -> Method:
     allowed = set(inspect.signature(function).parameters)
     own = ("tau_0", "relative") if trim else ()
     trimming = {key: parameters.pop(key) for key in own if key in parameters}
+    tolerance = parameters.pop("lmo_tolerance", None)
     unknown = set(parameters) - allowed
     if unknown:
-        known = sorted(allowed.union(own)) or ["none"]
+        known = sorted(allowed.union(own, ["lmo_tolerance"]))
         raise InvalidInputError(
             f"method {name!r} has no parameter {sorted(unknown)[0]!r}: it takes {', '.join(known)}."
         )
     if trim and "tau_0" not in trimming:
         raise InvalidInputError(f"method {name!r} needs tau_0, the threshold of trimming.")
     method = function(**parameters)
+    if tolerance is not None:
+        method = method.with_lmo_tolerance(tolerance)
     return trimmed(method, **trimming) if trim else method
 
 

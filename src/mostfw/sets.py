@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -59,6 +60,18 @@ class ConvexSet(eqx.Module):
         """sup of <l, s> over s in the set: a scalar, +inf where there is no bound."""
         l = _floating(l)
         return self._support(l).astype(l.dtype)
+
+    def residual(self, r: ArrayLike, guess: Array | None = None) -> tuple[Array, Array | None]:
+        """r - project(r), and a guess for the next r where a projection is searched for.
+
+        `guess` is what came with the residual of an r near by; any number is safe.
+        """
+        r = _floating(r)
+        return r - self._project(r), guess
+
+    def first_guess(self, dtype: Any) -> Array | None:
+        """The guess before there is one; None for sets that project without a search."""
+        return None
 
     def distance(self, r: ArrayLike) -> Array:
         """Euclidean distance from `r` to the set: ||r - project(r)||."""
@@ -156,34 +169,54 @@ def simplex_threshold(values: ArrayLike, total: ArrayLike, start: ArrayLike | No
     No sort: sorting a million numbers takes 30 times longer in XLA on a CPU than Newton does. The
     sum is convex and piecewise linear, so Newton increases from below the root and ends at it. A
     step divides (sum - total) * (number of active values) by at least 4: log4(n^2 / eps) steps at
-    worst, 46 for a million numbers in float64. `start` is an optional guess; any number is safe.
+    worst, 46 for a million numbers in float64. `start` is an optional guess; any number is safe,
+    and one that is near saves most of the passes.
     """
     values = _floating(values)
-    total, top = jnp.asarray(total, values.dtype), jnp.max(values)
-    # relative to the largest value the root is >= -total; values below that would spoil the mean
-    shifted = jnp.maximum(values - top, -total)
+    top = jnp.max(values)
+    guess = None if start is None else jnp.asarray(start, values.dtype) - top
+    return top + _threshold_below(top, values, lambda v: v, total, guess)
 
-    def newton(theta: Array) -> tuple[Array, Array, Array]:
-        excess = jnp.sum(jnp.maximum(shifted - theta, 0)) - total
-        # one after the other: fused into one pass the two sums take twice as long on a CPU
-        theta, excess = jax.lax.optimization_barrier((theta, excess))
-        active = jnp.sum(shifted > theta, dtype=jnp.int32)
-        active = jnp.maximum(active, 1).astype(values.dtype)
-        return theta, jnp.abs(excess), theta + excess / active  # with its error and its successor
 
-    # two lower bounds of the root: as if all values were active, as if only the largest were
-    lower = jnp.maximum(jnp.mean(shifted) - total / shifted.size, -total)
-    if start is not None:  # by convexity a step from anywhere below the top ends below the root
-        start = jnp.maximum(jnp.asarray(start, values.dtype) - top, lower)
-        lower = jnp.where(start < 0, jnp.maximum(lower, newton(start)[2]), lower)
-    first = newton(lower)  # the count below is a second lock, above the docstring's bound
-    # rounding can carry a long step past the root, so what must improve is the error, not theta
-    (theta, *_), _, _ = jax.lax.while_loop(
-        lambda state: (state[1][1] < state[0][1]) & (state[2] < 100),
-        lambda state: (state[1], newton(state[1][2]), state[2] + 1),
-        (first, newton(first[2]), 0),
-    )
-    return top + theta
+def _threshold_below(
+    top: Array, r: Array, size: Callable[[Array], Array], total: ArrayLike, start: Array | None
+) -> Array:
+    """The threshold of size(r), relative to its largest value `top`: in float32 1e8 - theta could
+    not resolve a total of 1.
+
+    Every pass forms the values as it goes, for an array would be one more of the size of x. The
+    barriers keep the compiler from storing them, and from fusing the two sums of a pass, which
+    would take twice as long on a CPU.
+    """
+    total = jnp.asarray(total, r.dtype)
+
+    def newton(theta: Array) -> tuple[Array, Array]:
+        here, above, theta = jax.lax.optimization_barrier((r, top, theta))
+        excess = jnp.sum(jnp.maximum(size(here) - above - theta, 0)) - total
+        here, above, theta, excess = jax.lax.optimization_barrier((r, top, theta, excess))
+        active = jnp.sum(size(here) - above > theta, dtype=jnp.int32)
+        return active, theta + excess / jnp.maximum(active, 1).astype(r.dtype)
+
+    # Lower bounds of the root: as if only the largest value were active, as if all were, or the
+    # step from a guess, which by convexity ends below the root from anywhere below the top.
+    if start is None:
+        level = jnp.mean(jnp.maximum(size(r) - top, -total))  # lower ones would spoil the mean
+        lower = jnp.maximum(level - total / r.size, -total)
+    else:
+        lower = jnp.where((start > -total) & (start < 0), start, -total)
+
+    def unfinished(state: tuple[Array, Array, Array, Array]) -> Array:
+        before, active, _, passes = state
+        # Active sets are nested: as many as before are the same ones, so the last step ended at
+        # the root. More than before, after the first step, is rounding about a tie.
+        return (active != before) & ((active < before) | (passes < 2)) & (passes < 100)
+
+    def one(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        _, before, theta, passes = state
+        return before, *newton(theta), passes + 1
+
+    none = jnp.full((), -1, jnp.int32)
+    return jax.lax.while_loop(unfinished, one, (none, *newton(lower), jnp.int32(0)))[2]
 
 
 @SETS.register
@@ -286,9 +319,16 @@ class Simplex(ConvexSet):
     total: Any = _parameter("Simplex: total", _SIZE, True, default=1.0)
 
     def _project(self, r: Array) -> Array:
-        # relative to the maximum: 1e8 - theta could not resolve a total of 1 in float32
-        shifted = r - jnp.max(r)
-        return jnp.maximum(shifted - simplex_threshold(shifted, self.total), 0)
+        top = jnp.max(r)
+        return jnp.maximum(r - top - _threshold_below(top, r, lambda v: v, self.total, None), 0)
+
+    def residual(self, r: ArrayLike, guess: Array | None = None) -> tuple[Array, Array | None]:
+        r = _floating(r)
+        threshold = simplex_threshold(r, self.total, guess)
+        return jnp.minimum(r, threshold), threshold
+
+    def first_guess(self, dtype: Any) -> Array | None:
+        return jnp.zeros((), dtype)
 
     def _support(self, l: Array) -> Array:
         return self.total * jnp.max(l)
@@ -308,17 +348,33 @@ class L1Ball(ConvexSet):
 
     radius: Any = _parameter("L1Ball: radius", _SIZE, True)
 
-    def _project(self, r: Array) -> Array:
-        size, radius = jnp.abs(r), jnp.asarray(self.radius, r.dtype)
-        inside = jnp.sum(size) <= radius
-        shifted = size - jnp.max(size)  # as in Simplex
+    def _search(self, r: Array, guess: Array | None) -> tuple[Array, Array, Array]:
+        """Whether r is inside, the largest |r_i|, and the threshold below that."""
+        radius, inside = jnp.asarray(self.radius, r.dtype), jnp.sum(jnp.abs(r)) <= self.radius
+        r, inside = jax.lax.optimization_barrier((r, inside))  # as in the search: |r| is not stored
+        top = jnp.max(jnp.abs(r))
+        start = None if guess is None else guess - top
         # Only a number goes through the branch: inside the ball there is nothing to search for.
         threshold = jax.lax.cond(
             inside,
             lambda: jnp.zeros((), r.dtype),
-            lambda: simplex_threshold(shifted, radius),
+            lambda: _threshold_below(top, r, jnp.abs, radius, start),
         )
-        return jnp.where(inside, r, jnp.sign(r) * jnp.maximum(shifted - threshold, 0))
+        return inside, top, threshold
+
+    def _project(self, r: Array) -> Array:
+        inside, top, threshold = self._search(r, None)
+        shrunk = jnp.sign(r) * jnp.maximum(jnp.abs(r) - top - threshold, 0)
+        return jnp.where(inside, r, shrunk)
+
+    def residual(self, r: ArrayLike, guess: Array | None = None) -> tuple[Array, Array | None]:
+        r = _floating(r)
+        inside, top, threshold = self._search(r, guess)
+        limit = jnp.where(inside, 0, jnp.maximum(top + threshold, 0))
+        return jnp.clip(r, -limit, limit), limit
+
+    def first_guess(self, dtype: Any) -> Array | None:
+        return jnp.zeros((), dtype)
 
     def _support(self, l: Array) -> Array:
         return self.radius * jnp.max(jnp.abs(l))

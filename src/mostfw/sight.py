@@ -20,12 +20,22 @@ COUNTERS = ("gradients", "values", "constraints")
 # pieces would reserve memory of the size of the whole sum from the first step on.
 _PIECE = 16
 _LARGEST_PIECE = 4096
+# Below this the common factor of an estimate is multiplied in: 2^20 steps of weight 1/k come first.
+_SMALLEST_FACTOR = 2.0**-20
+
+
+Held = tuple[Any, ...]  # a weighted message of each term, None for those already added
 
 
 class Estimate(eqx.Module):
-    """The tracked gradient y_k, with the oracle calls that were spent on it."""
+    """The tracked gradient y_k, with the oracle calls that were spent on it.
 
-    y: Point
+    It is kept as `factor` times `stored`: to shrink it by 1 - g_k then takes no pass over an
+    n x n array, and sampled gradients are scattered into the array where it stands.
+    """
+
+    stored: Point
+    factor: jax.Array
     counts: dict[str, jax.Array]
     size: jax.Array  # |f| as a zeroth-order oracle last saw it
 
@@ -33,15 +43,29 @@ class Estimate(eqx.Module):
     def zero(structure: Any) -> Estimate:
         dtype = jax.tree.leaves(structure)[0].dtype
         counts = {name: counting.zero() for name in COUNTERS}
-        return Estimate(trees.zeros(structure), counts, jnp.zeros((), dtype))
+        one = jnp.ones((), dtype)
+        return Estimate(trees.zeros(structure), one, counts, jnp.zeros((), dtype))
+
+    @property
+    def y(self) -> Point:
+        """The estimate itself."""
+        return trees.scaled(self.factor, self.stored)
 
     def scaled(self, c: Any) -> Estimate:
         """c y."""
-        return replaced(self, y=trees.scaled(c, self.y))
+        if isinstance(c, float) and c == 0:
+            return self.holding(trees.zeros(trees.structure_of(self.stored)))
+        factor = self.factor * jnp.asarray(c, self.factor.dtype)
+        small = jnp.abs(factor) < _SMALLEST_FACTOR
+        return replaced(
+            self,
+            stored=when(small, lambda stored: trees.scaled(factor, stored), self.stored),
+            factor=jnp.where(small, 1, factor),
+        )
 
     def holding(self, y: Point) -> Estimate:
         """Another y, the same counts."""
-        return replaced(self, y=y)
+        return replaced(self, stored=y, factor=jnp.ones_like(self.factor))
 
     def _counted(self, term: Term, samples: Any, when: Any = True) -> Estimate:
         amount = samples * term.calls
@@ -71,15 +95,34 @@ class Sight(eqx.Module):
         """The same sample seen from another point."""
         return replaced(self, x=x, numbers=self.numbers if numbers is None else numbers)
 
-    def add(self, estimate: Estimate, c: Any) -> Estimate:
-        """estimate + c times the sampled gradient here (whole terms: their gradient)."""
-        for term, xi in zip(self.terms, self.draws, strict=True):
+    def add(self, estimate: Estimate, c: Any, held: Held | None = None) -> Estimate:
+        """estimate + c times the sampled gradient here (whole terms: their gradient), and what
+        was held back elsewhere under the same sample."""
+        for index, (term, xi) in enumerate(zip(self.terms, self.draws, strict=True)):
             if term.whole:
                 estimate = self._add_whole(term, estimate, c)
-            else:
-                estimate = self._add_sampled(term, estimate, c * term.scale(term.batch), xi)
-                estimate = estimate._counted(term, term.batch, _acts(c))
+                continue
+            before = None if held is None else held[index]
+            estimate = self._add_sampled(term, estimate, c * term.scale(term.batch), xi, before)
+            estimate = estimate._counted(term, term.batch, _acts(c))
         return estimate
+
+    def hold(self, estimate: Estimate, c: Any) -> tuple[Estimate, Held]:
+        """As `add`, but sampled gradients that are a few numbers are held back, for the next point
+        to add together with its own: one scatter then serves both."""
+        held = []
+        for index, (term, xi) in enumerate(zip(self.terms, self.draws, strict=True)):
+            message = None
+            if term.whole or not term.gathers:
+                alone = replaced(self, terms=(term,), draws=(self.draws[index],))
+                estimate = alone.add(estimate, c)
+            else:
+                weight = c * term.scale(term.batch) * term.gain(self.numbers)
+                message = term.message(term.look(self.x, xi), xi, self.numbers)
+                message = trees.scaled(weight, message)
+                estimate = estimate._counted(term, term.batch, _acts(c))
+            held.append(message)
+        return estimate, tuple(held)
 
     def count(self, estimate: Estimate, when: Any = True) -> Estimate:
         """The estimate as it is, with one more look at this sample counted."""
@@ -130,7 +173,9 @@ class Sight(eqx.Module):
 
         return lax.fori_loop(0, count, one, estimate)
 
-    def _add_sampled(self, term: Term, estimate: Estimate, c: Any, xi: Any) -> Estimate:
+    def _add_sampled(
+        self, term: Term, estimate: Estimate, c: Any, xi: Any, before: Any = None
+    ) -> Estimate:
         numbers = replaced(self.numbers, size=estimate.size)
         c = jnp.asarray(c * term.gain(numbers), estimate.size.dtype)
         view = term.look(self.x, xi)
@@ -139,15 +184,19 @@ class Sight(eqx.Module):
         size = estimate.size
         if isinstance(message, Probe):
             size = jnp.where(c != 0, message.size, size)
-        return replaced(estimate, y=term.spread(estimate.y, c, message, xi), size=size)
+        if before is not None:
+            message, c = trees.plus(before, c, message), jnp.ones_like(c)
+        stored = term.spread(estimate.stored, c / estimate.factor, message, xi)
+        return replaced(estimate, stored=stored, size=size)
 
     def _add_whole(self, term: Term, estimate: Estimate, c: Any) -> Estimate:
         xi = term.whole_draw(self.key)
         if xi is not None:
             estimate = self._add_sampled(term, estimate, c, xi)
         else:
-            y = term.add_whole(estimate.y, c, self.x, self.numbers)
-            estimate = estimate.holding(y)
+            share = c / estimate.factor
+            stored = term.add_whole(estimate.stored, share, self.x, self.numbers)
+            estimate = replaced(estimate, stored=stored)
         return estimate._counted(term, term.total or 1, _acts(c))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import checks
 from . import methods as presets
+from .atoms import RankOneSymmetric
 from .errors import InvalidInputError, NonFiniteError
 from .frank_wolfe import State, advance, current, direction, numbers_of, start
 from .measures import measures, recorded
@@ -28,6 +29,7 @@ from .sight import Estimate, Sight
 from .streams import Feeder
 from .trees import Point
 
+SLAB_BYTES = 2**30
 CHUNK_SECONDS = 1.0  # budgets and progress are looked at about this often
 
 
@@ -277,15 +279,14 @@ class _Run:
         return True
 
     def _evaluate(self) -> tuple[Any, ...]:
-        x = _current(self.core, self.state)
         seen = None
         if isinstance(self.problem.objective, Online):
             last = max(0, self.done - self.fed)
             seen = jax.tree.map(lambda leaf: leaf[last], self.feed)
-        return x, measures(self.on_device, x, seen)
+        return _measured(self.on_device, self.state, seen)
 
     def _record(self) -> Record:
-        _, seen = self._evaluate()
+        seen = self._evaluate()
         value = float(seen[0])
         if not math.isfinite(value):
             self._fail_value(value)
@@ -299,7 +300,7 @@ class _Run:
 
     def _result(self, status: Status, x: Point | None = None) -> Result:
         if x is None:
-            x = _current(self.core, self.state)
+            x = moved_to_host(self.core, self.state)
         return Result(
             problem=self.problem,
             method=self.method,
@@ -340,6 +341,31 @@ class _Run:
 
 
 _current = eqx.filter_jit(current)
+
+
+@eqx.filter_jit
+def _measured(problem: Problem, state: State, seen: Any) -> tuple[Any, ...]:
+    # Move and measures in one program: the point need not be stored a second time.
+    return measures(problem, current(problem, state), seen)
+
+
+def moved_to_host(problem: Problem, state: State) -> Point:
+    """x_{k+1} as NumPy arrays; a large matrix slab by slab, for the device may have no room for a
+    second one."""
+    x, atom = state.x, state.atom
+    if not isinstance(atom, RankOneSymmetric) or x.nbytes < SLAB_BYTES:
+        return jax.tree.map(np.asarray, _current(problem, state))
+    size = max(1, SLAB_BYTES * x.shape[0] // x.nbytes)
+    made = np.empty(x.shape, x.dtype)
+    for first in range(0, x.shape[0], size):
+        rows = slice(first, first + size)
+        made[rows] = np.asarray(_moved_rows(x[rows], atom, atom.vector[rows], state.eta))
+    return made
+
+
+@jax.jit
+def _moved_rows(rows: jax.Array, atom: RankOneSymmetric, ends: jax.Array, eta: Any) -> jax.Array:
+    return atom.move_rows(rows, ends, eta)
 
 
 def _continued(result: Result, problem: Problem, method: Method) -> State:

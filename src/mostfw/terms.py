@@ -37,6 +37,8 @@ class Term(eqx.Module):
     counter: ClassVar[str] = "gradients"  # which counter its samples go to
     costly: ClassVar[bool] = False  # whether a message with weight 0 is worth skipping
     online: ClassVar[bool] = False  # samples come from the host
+    gathers: ClassVar[bool] = False  # whether a sample looks at a few numbers of x, not at all
+    pointwise: ClassVar[bool] = False  # whether each entry of a gradient needs that of x only
     batch: eqx.AbstractVar[int]
     total: eqx.AbstractVar[int | None]
 

@@ -122,12 +122,12 @@ class Momentum(Tracker):
         self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
     ) -> tuple[Estimate, Any]:
         keep = 1 - self.weight(k)
-        return here.add(estimate.scaled(keep), -keep), memory
+        return here.hold(estimate.scaled(keep), -keep)
 
     def arrive(
         self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
     ) -> tuple[Estimate, Any]:
-        return here.add(estimate, 1.0), memory
+        return here.add(estimate, 1.0, held=memory), ()
 
     def __str__(self) -> str:
         return f"momentum, weight {self.weight}"
@@ -308,7 +308,7 @@ class Table(Tracker):
     def arrive(
         self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
     ) -> tuple[Estimate, Any]:
-        y = trees.scaled(0.0, estimate.y)
+        y = trees.zeros(trees.structure_of(estimate.stored))
         renewed = []
         for term, xi, (total, table, owner) in zip(here.terms, here.draws, memory, strict=True):
             factor = term.gain(here.numbers)

@@ -19,7 +19,6 @@ from ..problem import Problem
 from ..problems.completion import generated_ratings
 from ..problems.covariance import block_factor
 from ..problems.logistic import generated_labels
-from ..schedules import Constant
 from ..trackers import Exact
 from . import known, reference
 from .folders import Spec, Value
@@ -34,9 +33,7 @@ def method_of(spec: Spec) -> Method:
         given["oracle"] = oracles.ORACLES[given["oracle"]]()
     method = presets.get(spec.method, **given)
     tolerance = spec.options.get("lmo_tolerance")
-    return (
-        method if tolerance is None else trees.replaced(method, lmo_tolerance=Constant(tolerance))
-    )
+    return method if tolerance is None else method.with_lmo_tolerance(float(tolerance))  # pyright: ignore[reportArgumentType]
 
 
 def problem_of(spec: Spec) -> Problem:
@@ -195,11 +192,7 @@ def trimming_scale(problem: Problem) -> float:
     def apply(x: Any) -> Any:
         y = jax.tree.map(jnp.zeros_like, x)
         for constraint in problem.constraints:
-
-            def one(y: Any, u: Any, back: Any, weight: Any = constraint.weight) -> Any:
-                return trees.plus(y, weight, back(u))
-
-            y = constraint.map.fold(x, lambda rows: rows, one, y)
+            y = trees.plus(y, constraint.weight, constraint.map.pull(x, lambda rows: rows))
         return y
 
     def step(_: Any, x: Any) -> Any:

@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from .. import trees
 from ..errors import InvalidInputError
+from ..operators import dot
 from ..registry import Registry
 from ..trees import Point, Structure
 
@@ -25,7 +27,7 @@ class LinearMap(eqx.Module):
     `entries` and `scatter`, which touch only the rows drawn."""
 
     sampleable: ClassVar[bool] = True
-    blocked: ClassVar[bool] = False  # rows come in several blocks, never all at once
+    stored: ClassVar[bool] = True  # whether Gx is an array that one can have at once
 
     @property
     def symmetric(self) -> bool:
@@ -44,15 +46,28 @@ class LinearMap(eqx.Module):
         """How many scalar rows G has on points of this structure."""
         return math.prod(jax.eval_shape(self.forward, structure).shape)
 
-    def fold(self, x: Point, residual: Residual, function: Callable[..., Any], carry: Any) -> Any:
-        """`carry = function(carry, u, back)` for each block of rows r of Gx, with u = residual(r)
-        and `back(u)` the adjoint of these rows. Most maps have one block."""
-        structure = trees.structure_of(x)
-        return function(carry, self.residual(x, residual), lambda u: self.adjoint(u, structure))
+    def pull(self, x: Point, residual: Residual) -> Point:
+        """G' residual(Gx): the direction of a constraint."""
+        return self.adjoint(self.residual(x, residual), trees.structure_of(x))
+
+    def squares(self, x: Point, residual: Residual) -> jax.Array:
+        """The sum of residual(Gx)^2."""
+        return jnp.sum(self.residual(x, residual) ** 2)
 
     def residual(self, x: Point, residual: Residual) -> jax.Array:
         """residual(Gx), an elementwise function of the rows that exist."""
         return residual(self.forward(x))
+
+    def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
+        """(G'u) v for a map of symmetric matrices: the direction applied instead of formed."""
+        return dot(self.adjoint(u, structure), v)
+
+    def image_of(self, atom: Any) -> jax.Array | None:
+        """Gz from an atom's factors, where that costs no more than a few vectors; else None.
+
+        A run then carries Gx along with its moves and never reads x for it.
+        """
+        return None
 
     def draw(self, key: Any, size: int, rows: int) -> Any:
         """Rows drawn uniformly, with replacement."""

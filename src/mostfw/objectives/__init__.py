@@ -6,6 +6,7 @@ the objective, what a zeroth-order oracle may ask for) and `whole_value(x)`.
 
 from ._base import OBJECTIVES, Objective
 from ._covariance import Covariance
+from ._distances import SquaredDistances
 from ._entries import EntryLoss
 from ._functions import FiniteSum, Sampled, Smooth
 from ._linear import Linear
@@ -21,4 +22,5 @@ __all__ = [
     "Online",
     "Sampled",
     "Smooth",
+    "SquaredDistances",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -30,6 +30,7 @@ class Covariance(Objective):
     0.333333
     """
 
+    pointwise: ClassVar[bool] = True
     factor: Any
     data: Any
     moment: Any  # of data that are never sampled: formed once, not at each step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -29,6 +29,7 @@ class EntryLoss(Objective):
     5.0
     """
 
+    gathers: ClassVar[bool] = True
     row_index: Any
     column_index: Any
     values: Any

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -17,8 +18,84 @@ from ..trees import Point, Structure
 from ._base import OBJECTIVES, Objective
 
 
+class LinearForm(Objective):
+    """<C, x> for a matrix C, sampled by entries or by principal blocks.
+
+    Subclasses say what C is: its `side`, the drawn `entries`, `whole_value` and `add_whole`.
+    """
+
+    gathers: ClassVar[bool] = True
+    sampling: eqx.AbstractVar[str]
+
+    @property
+    @abc.abstractmethod
+    def side(self) -> int:
+        """The rows of C, and its columns where it is symmetric."""
+
+    @abc.abstractmethod
+    def entries(self, xi: Any) -> jax.Array:
+        """The drawn entries of C."""
+
+    @abc.abstractmethod
+    def whole_value(self, x: Point) -> jax.Array: ...
+
+    @property
+    def single(self) -> bool:
+        return self.sampling == "entries"
+
+    def sample(self, key: Any, size: int) -> Any:
+        if self.sampling == "block":
+            return jax.random.permutation(key, self.side)[: math.isqrt(size)]
+        if self.symmetric:  # row and column apart: n^2 may not fit 32 bits
+            return tuple(jax.random.randint(key, (2, size), 0, self.side))
+        return jax.random.randint(key, (size,), 0, self.slots)
+
+    def look(self, x: Point, xi: Any) -> Any:
+        return ()  # a linear form's gradient does not depend on x
+
+    def _places(self, xi: Any) -> Any:
+        return (xi[:, None], xi[None, :]) if self.sampling == "block" else xi
+
+    def _at(self, array: jax.Array, xi: Any) -> jax.Array:
+        return array[self._places(xi)] if self.symmetric else array.reshape(-1)[xi]
+
+    def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
+        entries = self.entries(xi)
+        if self.sampling == "block":
+            n, side = self.side, xi.shape[0]
+            # Diagonal entries are drawn more often than the others; `scale` undoes the average.
+            off = n * (n - 1) / (side * (side - 1)) * (side / n) ** 2
+            on = (n / side) * (side / n) ** 2
+            return entries * jnp.where(jnp.eye(side, dtype=bool), on, off).astype(entries.dtype)
+        return entries
+
+    def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
+        c = jnp.asarray(c, y.dtype)
+        if self.sampling == "block":
+            return y.at[self._places(xi)].add(c * message)
+        if not self.symmetric:
+            return y.reshape(-1).at[xi].add(c * message).reshape(y.shape)
+        return trees.add_symmetric(y, xi[0], xi[1], c * message)
+
+    def value(self, x: Point, xi: Any) -> jax.Array:
+        if xi is None:
+            return self.whole_value(x)
+        entries = self._at(x, xi)
+        return self.scale(entries.size) * jnp.sum(entries * self.message((), xi, _NO_NUMBERS))
+
+    def slot(self, xi: Any) -> jax.Array:
+        if self.sampling == "block":
+            raise InvalidInputError("a table needs sampling='entries', not 'block'.")
+        return xi[0] * self.side + xi[1] if self.symmetric else xi
+
+    @property
+    def slots(self) -> int:
+        assert self.total is not None
+        return self.total
+
+
 @OBJECTIVES.register
-class Linear(Objective):
+class Linear(LinearForm):
     """<C, x>, sampled entry by entry (with replacement, unbiased) or by principal blocks.
 
     For a symmetric C each sampled entry acts on both of its places, so that gradients stay
@@ -37,13 +114,11 @@ class Linear(Objective):
     is_symmetric: bool = eqx.field(static=True)
 
     def __init__(self, C: Any, batch: float | int | None = None, sampling: str = "entries"):
-        if sampling not in ("entries", "block"):
-            raise InvalidInputError(f"sampling is {sampling!r}: give 'entries' or 'block'.")
+        self.sampling = known_sampling(sampling)
         several = isinstance(C, tuple | dict)  # blocks; a list is one matrix
         C = jax.tree.map(_checked, C) if several else _checked(C)
         self.matrix = C
         self.total = trees.dimension(C)
-        self.sampling = sampling
         self.is_symmetric = all(
             np.ndim(m) == 2 and np.shape(m)[0] == np.shape(m)[1] and np.array_equal(m, m.T)
             for m in (np.asarray(leaf) for leaf in jax.tree.leaves(C))
@@ -54,8 +129,7 @@ class Linear(Objective):
         if sampling == "block" and size < self.total:
             if not self.is_symmetric:
                 raise InvalidInputError("sampling='block' needs a symmetric matrix C.")
-            side = min(max(2, math.ceil(math.sqrt(size))), np.shape(C)[0])
-            size = side * side
+            size = block_size(size, np.shape(C)[0])
         self.batch = size
 
     @property
@@ -63,8 +137,8 @@ class Linear(Objective):
         return self.is_symmetric
 
     @property
-    def single(self) -> bool:
-        return self.sampling == "entries"
+    def side(self) -> int:
+        return self.matrix.shape[0]
 
     def resolve(self, structure: Structure) -> Linear:
         mine = trees.structure_of(self.matrix)
@@ -75,62 +149,14 @@ class Linear(Objective):
             )
         return self
 
-    def sample(self, key: Any, size: int) -> Any:
-        if self.sampling == "block":
-            side = math.isqrt(size)
-            return jax.random.permutation(key, self.matrix.shape[0])[:side]
-        if self.is_symmetric:  # row and column apart: n^2 may not fit 32 bits
-            return tuple(jax.random.randint(key, (2, size), 0, self.matrix.shape[0]))
-        return jax.random.randint(key, (size,), 0, self.slots)
-
-    def look(self, x: Point, xi: Any) -> Any:
-        return ()  # a linear form's gradient does not depend on x
-
-    def _at(self, array: jax.Array, xi: Any) -> jax.Array:
-        return array[xi] if self.is_symmetric else array.reshape(-1)[xi]
-
-    def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
-        if self.sampling == "block":
-            n, side = self.matrix.shape[0], xi.shape[0]
-            block = self.matrix[xi[:, None], xi[None, :]]
-            # Diagonal entries are drawn more often than the others; `scale` undoes the average.
-            off = n * (n - 1) / (side * (side - 1)) * (side / n) ** 2
-            on = (n / side) * (side / n) ** 2
-            return block * jnp.where(jnp.eye(side, dtype=bool), on, off).astype(block.dtype)
+    def entries(self, xi: Any) -> jax.Array:
         return self._at(self.matrix, xi)
-
-    def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
-        c = jnp.asarray(c, y.dtype)
-        if self.sampling == "block":
-            return y.at[xi[:, None], xi[None, :]].add(c * message)
-        if not self.is_symmetric:
-            return y.reshape(-1).at[xi].add(c * message).reshape(y.shape)
-        return trees.add_symmetric(y, xi[0], xi[1], c * message)
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         return trees.plus(y, c, self.matrix)
 
-    def value(self, x: Point, xi: Any) -> jax.Array:
-        if xi is None:
-            return self.whole_value(x)
-        if self.sampling == "block":
-            entries, size = x[xi[:, None], xi[None, :]], xi.shape[0] ** 2
-        else:
-            entries = self._at(x, xi)
-            size = entries.shape[0]
-        return self.scale(size) * jnp.sum(entries * self.message((), xi, _NO_NUMBERS))
-
     def whole_value(self, x: Point) -> jax.Array:
         return trees.inner(self.matrix, x)
-
-    def slot(self, xi: Any) -> jax.Array:
-        if self.sampling == "block":
-            raise InvalidInputError("a table needs sampling='entries', not 'block'.")
-        return xi[0] * self.matrix.shape[0] + xi[1] if self.is_symmetric else xi
-
-    @property
-    def slots(self) -> int:
-        return trees.dimension(self.matrix)
 
     @staticmethod
     def examples() -> list[tuple[Objective, Any]]:
@@ -142,6 +168,17 @@ class Linear(Objective):
             (Linear(square[:2], batch=3), square[:2]),
             (Linear(square + square.T), square),
         ]
+
+
+def known_sampling(sampling: str) -> str:
+    if sampling not in ("entries", "block"):
+        raise InvalidInputError(f"sampling is {sampling!r}: give 'entries' or 'block'.")
+    return sampling
+
+
+def block_size(size: int, side: int) -> int:
+    """How many entries the smallest principal block with at least `size` of them has."""
+    return min(max(2, math.ceil(math.sqrt(size))), side) ** 2
 
 
 def _checked(block: Any) -> Any:

@@ -26,9 +26,10 @@ def kmeans(
 ) -> Problem:
     """min <D, X> over {X psd, tr X <= K}, X1 = 1, X >= 0, D the squared distances of the points.
 
-    `batch` samples the entries of D (or principal blocks, `sampling="block"`); `constraint_batch`
-    the signs, which makes the problem P+; the row sums are always whole. `sign_weight` is the
-    weight of X >= 0 against X1 = 1. The inertia of a clustering is half the objective of its X.
+    `batch` samples the entries of D (or principal blocks, `sampling="block"`), which are computed
+    when drawn; `constraint_batch` the signs, which makes the problem P+; the row sums are always
+    whole. `sign_weight` is the weight of X >= 0 against X1 = 1. The inertia of a clustering is
+    half the objective of its X.
 
     >>> import numpy as np, mostfw as fw
     >>> problem = fw.problems.kmeans(np.array([[0.0], [0.1], [5.0], [5.1]]), clusters=2)
@@ -41,7 +42,7 @@ def kmeans(
     n = points.shape[0]
     clusters = checks.whole("clusters", clusters, 1, n)
     return Problem(
-        objectives.Linear(squared_distances(points), batch=batch, sampling=sampling),
+        objectives.SquaredDistances(points, batch=batch, sampling=sampling),
         domains.Spectrahedron(n, trace=float(clusters)),
         [
             Affine(maps.RowSums(), sets.Point(1.0), name="rows"),
