@@ -11,9 +11,9 @@ from jax import lax
 
 from . import counting, trees
 from .constraints import Affine
-from .domains import Domain, LinearMinimum
+from .domains import LinearMinimum
 from .method import Method
-from .operators import SymmetricOperator, dot
+from .operators import SymmetricOperator
 from .problem import Problem
 from .sight import Estimate, Sight, when
 from .smoothing import numbers_at
@@ -42,12 +42,17 @@ class State(eqx.Module):
     failed: jax.Array  # the first iteration whose direction was not finite, else 0
 
 
+# Compiled, so that large arrays are made in place; and x is an array of its own, for the loop gives
+# its buffers away and a domain may return one that it keeps.
+@eqx.filter_jit
 def start(problem: Problem, method: Method) -> State:
     """The state before the first iteration."""
     dtype, structure = problem.dtype, problem.structure
-    x = _first_point(problem.domain, dtype)
-    minimum = jax.eval_shape(lambda: problem.domain.lmo(x, key=jax.random.PRNGKey(0)))
+    minimum = jax.eval_shape(
+        lambda: problem.domain.lmo(trees.zeros(structure), key=jax.random.PRNGKey(0))
+    )
     atom = trees.zeros(minimum.atom)
+    x = problem.domain.start(dtype)
     return State(
         k=jnp.zeros((), jnp.int32),
         x=x,
@@ -62,11 +67,6 @@ def start(problem: Problem, method: Method) -> State:
         matvecs=counting.zero(),
         failed=jnp.zeros((), jnp.int32),
     )
-
-
-@eqx.filter_jit  # its own array: the loop gives buffers away, and a domain may return one it keeps
-def _first_point(domain: Domain, dtype: Any) -> Point:
-    return domain.start(dtype)
 
 
 def current(problem: Problem, state: State) -> Point:
@@ -143,7 +143,8 @@ class Applied(SymmetricOperator):
         # The barrier keeps what x and y are made into inside the loop over products; outside it
         # would be a matrix after all.
         x, v = lax.optimization_barrier((self.x, v))
-        product = self.factor * dot(self.stored, v)
+        # A sum and not `dot`: to choose among its kernels for `dot` the compiler copies operands.
+        product = self.factor * jnp.sum(self.stored * v, axis=1)
         for constraint, memo in zip(self.constraints, self.memos, strict=True):
             product = product + constraint.product(v, x, self.numbers, memo)
         return product

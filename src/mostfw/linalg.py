@@ -34,10 +34,11 @@ from .operators import (
 # 64 on LAPACK uses threads, which on a busy machine wait for each other (7,700 at n = 80).
 DENSE_BELOW = 64
 # 12 to 32 basis vectors need the same number of products within a tenth on random matrices; 16 is
-# the smallest that does not fall behind on hard ones, and it stops earlier on easy ones.
-STEPS = 16
-# The basis is looked at when it has 8, 12 and 16 vectors. Looks every 2 or 3 steps save a tenth of
-# the products and cost that much; before 8 the start's luck decides too often. The steps between
+# the smallest that does not fall behind on hard ones. A restart needs several Ritz vectors, which
+# take long on a GPU, and with 24 the directions of a run rarely need one.
+STEPS = 24
+# The basis is looked at when it has 8, 12, 16, ... vectors. Looks every 2 or 3 steps save a tenth
+# of the products and cost that much; before 8 the start's luck decides too often. The steps between
 # looks are of a fixed number, so that an accelerator need not ask the host after each.
 LOOK_EVERY = 4
 RESTARTS = 200
@@ -168,6 +169,36 @@ class _Search(NamedTuple):
     residual: Array
 
 
+def _reach(small: Array) -> Array:
+    """A bound on the absolute values of a matrix's eigenvalues: the largest row."""
+    return jnp.max(jnp.sum(jnp.abs(small), axis=1))
+
+
+def _lowest(keep: int, small: Array, filled: Array) -> Array:
+    """Eigenvectors of the `keep` smallest eigenvalues of a matrix's filled part, as columns."""
+    beyond = 1 + _reach(small)  # so that what is not filled comes last
+    small = small + jnp.diag(jnp.where(filled, 0, beyond))
+    mixture = lax.linalg.eigh(small, symmetrize_input=False)[0][:, :keep]
+    # On a GPU the float32 vectors of the small problem are orthonormal only to 2e-6, and that
+    # would add up over the restarts: one Newton step squares the error.
+    return 1.5 * mixture - 0.5 * dot(mixture, dot(mixture.T, mixture))
+
+
+def _lowest_quickly(keep: int, small: Array, filled: Array) -> Array:
+    """The first of these columns, the others 0, by squaring the matrix turned about 2^12 times.
+
+    On a GPU `eigh` of 16 x 16 takes as long as 20 products with a matrix of side 1000. This takes
+    a sixth; what it does not resolve is part of the residual that is looked at.
+    """
+    power = jnp.diag(jnp.where(filled, _reach(small), 0)) - small
+    for _ in range(4):
+        power = power / _nonzero(jnp.max(jnp.abs(power)))
+        for _ in range(3):
+            power = dot(power, power)
+    column = power[:, jnp.argmax(jnp.diagonal(power))]
+    return jnp.zeros((small.shape[0], keep), small.dtype).at[:, 0].set(_unit(column))
+
+
 @eqx.filter_jit
 def _smallest_krylov(
     operator: SymmetricOperator, key: Array, start: Array | None, tolerance: Array, limits: Any
@@ -217,23 +248,22 @@ def _smallest_krylov(
         )
 
     def look(s: _Search) -> _Search:
-        """The lowest Ritz pair of the basis as it is."""
+        """The lowest Ritz pair: quickly, or in full where a restart needs more than one."""
         filled = jnp.arange(steps) < s.used
-        beyond = 1 + steps * s.norm  # above every Ritz value, so unused vectors come last
         inside = filled[:, None] & filled[None, :]
-        apart = beyond * jnp.eye(steps, dtype=dtype)
-        small = jnp.where(inside, s.projected[:steps, :steps], apart)
-        mixture, ritz = lax.linalg.eigh(small, symmetrize_input=False)
-        # On a GPU the float32 vectors of the small problem are orthonormal only to 2e-6, and that
-        # would add up over the restarts: one Newton step squares the error.
-        mixture = mixture[:, :keep]
-        mixture = 1.5 * mixture - 0.5 * dot(mixture, dot(mixture.T, mixture))
+        small = jnp.where(inside, s.projected[:steps, :steps], 0)
+        last = (s.used == steps) | (s.coupling <= floor * s.norm)
+        ways = partial(_lowest, keep), partial(_lowest_quickly, keep)
+        mixture = lax.cond(last, *ways, small, filled)
         lowest = mixture[:, 0]
+        image = dot(small, lowest)
+        value = jnp.sum(lowest * image)
+        outside = s.coupling * lowest[s.used - 1]
         return s._replace(
-            norm=jnp.maximum(s.norm, jnp.max(jnp.where(filled, jnp.abs(ritz), 0))),
+            norm=jnp.maximum(s.norm, jnp.abs(value)),
             mixture=mixture,
-            value=jnp.sum(lowest * dot(small, lowest)),
-            residual=s.coupling * jnp.abs(lowest[s.used - 1]),
+            value=value,
+            residual=jnp.sqrt(jnp.sum((image - value * lowest) ** 2) + outside**2),
         )
 
     def cycle(s: _Search) -> _Search:

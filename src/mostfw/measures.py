@@ -5,20 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+from jax import lax
 
+from .frank_wolfe import State, current
 from .problem import Problem
 from .result import Counts, Record
-from .trees import Point
+from .trees import Point, replaced
 
 
 @eqx.filter_jit
-def measures(problem: Problem, x: Point, seen: Any) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The objective, every violation, the metrics; `seen` is an online objective's minibatch."""
+def measures(problem: Problem, state: State, seen: Any) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The objective, every violation, the metrics at x_{k+1}; `seen` is an online objective's
+    minibatch."""
+
+    def point(after: Any) -> Point:
+        # The pending move is made anew for each measure, and after the last one: if several could
+        # share what it makes, the compiler would store it, one more array of the size of x.
+        x, _ = lax.optimization_barrier((state.x, after))
+        return current(problem, replaced(state, x=x))
+
+    x = point(())
     objective = problem.objective.whole_value(x)
     if objective is None:
         objective = problem.objective.value(x, seen)
-    violations = [constraint.violation(x) for constraint in problem.constraints]
-    return objective, violations, {name: f(x) for name, f in problem.metrics.items()}
+    last, violations, metrics = objective, [], {}
+    for constraint in problem.constraints:
+        last = constraint.violation(point(last))
+        violations.append(last)
+    for name, function in problem.metrics.items():
+        metrics[name] = last = function(point(last))
+    return objective, violations, metrics
 
 
 def recorded(

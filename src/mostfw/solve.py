@@ -283,7 +283,7 @@ class _Run:
         if isinstance(self.problem.objective, Online):
             last = max(0, self.done - self.fed)
             seen = jax.tree.map(lambda leaf: leaf[last], self.feed)
-        return _measured(self.on_device, self.state, seen)
+        return measures(self.on_device, self.state, seen)
 
     def _record(self) -> Record:
         seen = self._evaluate()
@@ -341,12 +341,6 @@ class _Run:
 
 
 _current = eqx.filter_jit(current)
-
-
-@eqx.filter_jit
-def _measured(problem: Problem, state: State, seen: Any) -> tuple[Any, ...]:
-    # Move and measures in one program: the point need not be stored a second time.
-    return measures(problem, current(problem, state), seen)
 
 
 def moved_to_host(problem: Problem, state: State) -> Point:

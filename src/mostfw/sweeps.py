@@ -16,7 +16,7 @@ from jax import lax
 
 from . import checks
 from .errors import InvalidInputError, NonFiniteError
-from .frank_wolfe import State, current, start, step
+from .frank_wolfe import State, start, step
 from .measures import measures, recorded
 from .method import Method
 from .objectives import Online
@@ -301,7 +301,7 @@ def _advance_all(fixed: tuple[Problem, Method, Any, Any], state: State) -> State
 @eqx.filter_jit
 def _measures_of_all(problem: Problem, state: State) -> tuple[Any, list[Any], dict[str, Any]]:
     def one(member: State) -> tuple[Any, list[Any], dict[str, Any]]:
-        return measures(problem, current(problem, member), None)
+        return measures(problem, member, None)
 
     return eqx.filter_vmap(one)(replaced(state, k=None))
 
