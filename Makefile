@@ -24,7 +24,7 @@ lint: $(STAMP)  ## style, types, and that rooms import one way only
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-bench: $(STAMP)  ## speed against plain NumPy, side by side in one run
+bench: $(STAMP)  ## speed against peers and limits, side by side in one run: bench/
 	$(BIN)/python -m benchmarks
 
 clean:

@@ -9,16 +9,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-
-import mostfw as fw
-from common import ring_with_chords
-from mostfw import frank_wolfe
-from mostfw.problems.kmeans import squared_distances
-from mostfw.schedules import Power
-from mostfw.smoothing import numbers_at
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from benchmarks import growth, instances, lmo, memory, posed, rows, solvers, timing
 from benchmarks.numpy_loops import (
     CovarianceLoop,
@@ -26,6 +16,13 @@ from benchmarks.numpy_loops import (
     KMeansPlusLoop,
     SparsestCutLoop,
 )
+
+import mostfw as fw
+from common import ring_with_chords
+from mostfw import frank_wolfe
+from mostfw.problems.kmeans import squared_distances
+from mostfw.schedules import Power
+from mostfw.smoothing import numbers_at
 
 ROOT = Path(__file__).parents[1]
 

@@ -5,36 +5,51 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-from jax import lax
+import jax
 
 from .frank_wolfe import State, current
 from .problem import Problem
 from .result import Counts, Record
-from .trees import Point, replaced
+from .trees import Point
+
+# From here on each measure is a program of its own. Of several in one program the compiler would
+# store what the pending move makes, for all to share: one more array of the size of x.
+APART_FROM_BYTES = 2**30
 
 
-@eqx.filter_jit
 def measures(problem: Problem, state: State, seen: Any) -> tuple[Any, list[Any], dict[str, Any]]:
     """The objective, every violation, the metrics at x_{k+1}; `seen` is an online objective's
     minibatch."""
+    large = sum(leaf.nbytes for leaf in jax.tree.leaves(state.x)) >= APART_FROM_BYTES
+    of = _apart if large else _together
+    names = (None, *range(len(problem.constraints)), *problem.metrics)
+    objective, *rest = of(names, problem, state, seen)
+    count = len(problem.constraints)
+    return objective, rest[:count], dict(zip(problem.metrics, rest[count:], strict=True))
 
-    def point(after: Any) -> Point:
-        # The pending move is made anew for each measure, and after the last one: if several could
-        # share what it makes, the compiler would store it, one more array of the size of x.
-        x, _ = lax.optimization_barrier((state.x, after))
-        return current(problem, replaced(state, x=x))
 
-    x = point(())
-    objective = problem.objective.whole_value(x)
-    if objective is None:
-        objective = problem.objective.value(x, seen)
-    last, violations, metrics = objective, [], {}
-    for constraint in problem.constraints:
-        last = constraint.violation(point(last))
-        violations.append(last)
-    for name, function in problem.metrics.items():
-        metrics[name] = last = function(point(last))
-    return objective, violations, metrics
+def _apart(
+    names: tuple[str | int | None, ...], problem: Problem, state: State, seen: Any
+) -> list[jax.Array]:
+    return [_together((name,), problem, state, seen)[0] for name in names]
+
+
+@eqx.filter_jit
+def _together(
+    names: tuple[str | int | None, ...], problem: Problem, state: State, seen: Any
+) -> list[jax.Array]:
+    x = current(problem, state)
+    return [_measure(name, problem, x, seen) for name in names]
+
+
+def _measure(name: str | int | None, problem: Problem, x: Point, seen: Any) -> jax.Array:
+    """The objective, the violation of the constraint with that number, or the metric."""
+    if isinstance(name, int):
+        return problem.constraints[name].violation(x)
+    if name is not None:
+        return problem.metrics[name](x)
+    value = problem.objective.whole_value(x)
+    return problem.objective.value(x, seen) if value is None else value
 
 
 def recorded(

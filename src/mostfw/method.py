@@ -36,7 +36,8 @@ class Method(eqx.Module):
     None takes 0.3/k^(1/2), or 0.3/k where there are no constraints, which keeps the rates
     (docs/lmo.md); `with_lmo_tolerance` changes it. `direction` is "formed" as a matrix once a
     step, or "applied": to vectors, from x and y, which reads twice as much and stores a third less;
-    "auto" applies it only where three matrices would not fit the device.
+    "auto" applies it only where three matrices would not fit an accelerator (on a CPU the compiler
+    stores what it applies, and nothing is saved).
 
     >>> import mostfw as fw
     >>> print(fw.methods.most_fw(mu_c=1.5))
@@ -142,7 +143,7 @@ class Method(eqx.Module):
             )
         if self.direction != "auto" or not possible:
             return "applied" if self.direction == "applied" else "formed"
-        room = resources.device_bytes()
+        room = resources.accelerator_bytes()
         needed = 3 * structure.size * structure.dtype.itemsize
         return "formed" if room is None or needed < FORMED_SHARE * room else "applied"
 

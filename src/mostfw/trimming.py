@@ -13,7 +13,7 @@ from . import trees
 from .schedules import Schedule
 from .trees import Point
 
-SLICES, SLICED_FROM = 16, 2**17  # a smaller array is read at once
+GLANCE, READ_AT_ONCE = 16, 2**17  # an array this small is not worth a glance
 
 
 class Trimming(eqx.Module):
@@ -43,31 +43,22 @@ class Trimming(eqx.Module):
 
 
 def _nearer(a: Point, b: Point, limit: Any) -> jax.Array:
-    """||a - b|| < limit, read only as far as it takes to know that it is not.
+    """||a - b|| < limit, after a glance that mostly shows where it is not.
 
-    A pass over two n x n arrays is a good part of what trimming saves. Where the answer is no, the
-    first slices mostly show it, for a sum of squares only grows.
+    A pass over two n x n arrays is a good part of what trimming saves. The first rows come first,
+    for a sum of squares only grows. The rest is not cut further: what is cut out of an array is
+    stored before it is summed up, and reading all of it once takes less.
     """
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    limit = jnp.asarray(limit, jax.tree.leaves(a)[0].dtype)
-    used = jnp.zeros_like(limit)  # the squares seen so far, in units of the squared limit
-    for u, v in pairs:
-        used = _plus_squares(jnp.atleast_1d(u), jnp.atleast_1d(v), limit, used)
-    return (used < 1) & (limit > 0)
+    pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+    limit = jnp.asarray(limit, pairs[0][0].dtype)
 
+    def used(pairs: list[tuple[jax.Array, jax.Array]]) -> jax.Array:
+        # in units of the limit, so that squares of large directions cannot overflow
+        return sum((jnp.sum(((u - v) / limit) ** 2) for u, v in pairs), jnp.zeros_like(limit))
 
-def _plus_squares(u: jax.Array, v: jax.Array, limit: jax.Array, used: jax.Array) -> jax.Array:
-    rows = u.shape[0] if u.size < SLICED_FROM else -(-u.shape[0] // SLICES)
-
-    def squares(first: Any, rows: int) -> jax.Array:
-        part = (lax.dynamic_slice_in_dim(array, first, rows) for array in (u, v))
-        # divided first, so that squares of large directions cannot overflow
-        return jnp.sum((jnp.subtract(*part) / limit) ** 2)
-
-    slices, left = divmod(u.shape[0], rows) if rows else (0, 0)
-    _, used = lax.while_loop(
-        lambda state: (state[0] < slices) & (state[1] < 1),
-        lambda state: (state[0] + 1, state[1] + squares(state[0] * rows, rows)),
-        (jnp.int32(0), used),
-    )
-    return used + squares(slices * rows, left) if left else used
+    u, v = pairs[0]
+    if u.size < READ_AT_ONCE:
+        return (used(pairs) < 1) & (limit > 0)
+    glance = used([(u[: u.shape[0] // GLANCE], v[: u.shape[0] // GLANCE])])
+    # NaN goes on to the second look, and ends as "no" there
+    return lax.cond(glance >= 1, lambda: False, lambda: used(pairs) < 1) & (limit > 0)

@@ -1,0 +1,228 @@
+"""What speed rests on: few arrays, few compilations, and nothing that drifts."""
+
+import subprocess
+import sys
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from benchmarks.memory import numbers_per_step
+
+import mostfw as fw
+from common import clustering_problem
+from mostfw import linalg, sets
+from mostfw.frank_wolfe import State, advance, current, start
+from mostfw.trees import replaced
+
+POINTS = np.random.default_rng(0).standard_normal((300, 4))
+
+
+def clusters(**options):
+    return fw.problems.kmeans(POINTS, 3, **{"batch": 0.01, **options})
+
+
+def after(problem, method, steps):
+    """The state after some steps."""
+    with problem.precision():
+        method = method.bind(problem)
+        core = problem.on_device().core()
+        key, fed = jax.random.PRNGKey(0), jnp.asarray(1, jnp.int32)
+        fixed = (core, method, key, jnp.asarray(steps, jnp.int32), None, fed)
+        return core, method, advance(fixed, start(core, method))
+
+
+# Beyond whole numbers go the lists of the batch and the Krylov basis, large beside n^2 at n = 300.
+@pytest.mark.parametrize(
+    ("name", "options", "most"),
+    [
+        ("most-fw", {}, 3.4),
+        ("most-fw+", {"constraint_batch": 0.01}, 3.4),
+        ("t-most-fw", {}, 4.4),
+    ],
+)
+def test_a_step_holds_few_matrices(name, options, most):
+    given = {"tau_0": 1.0} if name.startswith("t-") else {}
+    found = numbers_per_step(clusters(**options), fw.methods.get(name, **given))
+    assert found["total"] < most
+
+
+def test_a_covariance_step_holds_three_matrices():
+    problem = fw.problems.covariance(factor=np.random.default_rng(0).random((300, 4)), batch=20)
+    assert numbers_per_step(problem, fw.methods.most_fw())["total"] < 3.3
+
+
+def test_an_applied_direction_gives_the_same_run():
+    problem = clusters()
+    formed = fw.methods.get("most-fw", lmo_tolerance=1e-12)
+    applied = replaced(formed, direction="applied")
+    runs = [fw.solve(problem, m, iterations=12, progress=False) for m in (formed, applied)]
+    np.testing.assert_allclose(runs[1].x, runs[0].x, atol=1e-7)
+    assert runs[1].violation["sign"] == pytest.approx(runs[0].violation["sign"], rel=1e-6)
+
+
+def test_a_direction_is_applied_only_where_that_is_possible():
+    method = replaced(fw.methods.get("t-most-fw", tau_0=1.0), direction="applied")
+    with pytest.raises(fw.UnsuitableMethodError, match="applies its direction"):
+        fw.solve(clusters(), method, iterations=2)
+    with pytest.raises(fw.InvalidInputError, match="direction is 'both'"):
+        replaced(fw.methods.most_fw(), direction="both")
+
+
+def test_a_direction_that_does_not_fit_the_device_is_applied(monkeypatch):
+    problem, method = clusters(), fw.methods.most_fw()
+    assert method.bind(problem).direction == "formed"
+    monkeypatch.setattr("mostfw.resources.accelerator_bytes", lambda: 3 * 8 * 300**2)
+    assert method.bind(problem).direction == "applied"
+    monkeypatch.setattr("mostfw.resources.accelerator_bytes", lambda: 5 * 8 * 300**2)
+    assert method.bind(problem).direction == "formed"
+
+
+def test_carried_images_follow_the_point():
+    problem = clusters()
+    core, _, state = after(problem, fw.methods.most_fw(), 200)
+    rows = core.constraints[0]
+    np.testing.assert_allclose(state.memos[0].image, rows.map.forward(state.x), atol=1e-12)
+    assert state.memos[1].image is None  # of X itself
+
+
+@pytest.mark.parametrize(
+    "linear_map",
+    [
+        fw.maps.RowSums(),
+        fw.maps.Trace(),
+        fw.maps.TotalSpread(),
+        fw.maps.Entries([0, 2], [1, 2], symmetric=True),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_images_of_atoms(linear_map):
+    v = np.random.default_rng(0).standard_normal(5)
+    atom = fw.atoms.RankOneSymmetric(jnp.asarray(v), jnp.asarray(1.7))
+    np.testing.assert_allclose(
+        linear_map.image_of(atom), linear_map.forward(atom.dense()), rtol=1e-5
+    )
+    assert linear_map.image_of(fw.atoms.Dense(atom.dense())) is None
+
+
+@pytest.mark.parametrize("the_set", [sets.L1Ball(3.0), sets.Simplex(2.0), sets.Box(-0.2, 0.4)])
+@pytest.mark.parametrize("guess", [0.0, 0.3, 1e6, -1e6, np.nan])
+def test_a_guess_changes_nothing(the_set, guess):
+    with jax.enable_x64(True):
+        r = jnp.asarray(np.random.default_rng(3).standard_normal((20, 30)))
+        found, again = the_set.residual(r, jnp.asarray(guess))
+        np.testing.assert_allclose(found, r - the_set.project(r), atol=1e-12)
+        if the_set.first_guess(r.dtype) is not None:
+            np.testing.assert_allclose(the_set.residual(r, again)[0], found, atol=1e-13)
+
+
+def test_the_estimate_is_shrunk_without_a_pass_and_in_time():
+    """1/k shrinks the common factor; below 2^-20 it is multiplied in, and nothing changes."""
+    with jax.enable_x64(True):
+        structure = jax.ShapeDtypeStruct((3, 3), jnp.float64)
+        estimate = fw.sight.Estimate.zero(structure).holding(jnp.eye(3))
+        for _ in range(30):
+            estimate = estimate.scaled(jnp.asarray(0.5))
+        assert float(estimate.factor) == 2.0**-9  # after 21 halvings it was made 1 again
+        np.testing.assert_allclose(estimate.y, 2.0**-30 * np.eye(3), rtol=1e-15)
+
+
+class Compilations:
+    """How often the loop is traced: once for each program."""
+
+    def __init__(self, monkeypatch):
+        self.count = 0
+        original = fw.frank_wolfe.step
+
+        def step(*given):
+            self.count += 1
+            return original(*given)
+
+        monkeypatch.setattr("mostfw.frank_wolfe.step", step)
+
+
+def test_other_numbers_do_not_compile_anew(monkeypatch):
+    """Another mu_c, tolerance, seed, data of the same shape, record points or budget."""
+    jax.clear_caches()
+    seen = Compilations(monkeypatch)
+    problem = clustering_problem(batch=6)
+    fw.solve(problem, fw.methods.most_fw(1.0), iterations=10, progress=False)
+    first = seen.count
+    assert first > 0
+    fw.solve(problem, fw.methods.most_fw(2.5), iterations=23, seed=4, progress=False)
+    fw.solve(problem, fw.methods.get("most-fw", lmo_tolerance=1e-9), iterations=5, progress=False)
+    fw.solve(problem, "most-fw", iterations=9, record=[2, 3, 7], progress=False)
+    fw.solve(problem, "most-fw", iterations=9, seconds=5.0, progress=False)
+    points = np.random.default_rng(9).standard_normal(problem.objective.points.shape)
+    other = fw.problems.kmeans(points, 2, batch=6)
+    fw.solve(other, fw.methods.most_fw(0.5), iterations=7, progress=False)
+    assert seen.count == first
+    fw.solve(clustering_problem(batch=7), "most-fw", iterations=3, progress=False)
+    assert seen.count > first  # batch sizes are shapes
+
+
+def test_a_large_point_comes_to_the_host_slab_by_slab(monkeypatch):
+    problem = clusters()
+    core, _, state = after(problem, fw.methods.most_fw(), 20)
+    whole = np.asarray(current(core, state))
+    monkeypatch.setattr(sys.modules["mostfw.solve"], "SLAB_BYTES", 8 * 300 * 77)
+    slabs = sys.modules["mostfw.solve"].moved_to_host(core, state)
+    np.testing.assert_allclose(slabs, whole, rtol=0, atol=1e-15)
+
+
+def test_measures_apart_are_the_measures_together(monkeypatch):
+    problem = clusters()
+    together = fw.solve(problem, "most-fw", iterations=5, progress=False)
+    monkeypatch.setattr("mostfw.measures.APART_FROM_BYTES", 1)
+    apart = fw.solve(problem, "most-fw", iterations=5, progress=False)
+    assert apart.objective == pytest.approx(together.objective, rel=1e-12)
+    for name, value in together.violation.items():
+        assert apart.violation[name] == pytest.approx(value, rel=1e-12)
+
+
+def test_float32_ends_where_float64_does():
+    """A run's own noise is larger: one seed, 400 steps, the two precisions within 2%."""
+    exact = fw.solve(clusters(), "most-fw", iterations=400, progress=False)
+    single = fw.solve(clusters(dtype=np.float32), "most-fw", iterations=400, progress=False)
+    assert single.x.dtype == np.float32
+    assert single.objective == pytest.approx(exact.objective, rel=0.02)
+
+
+def test_a_loose_tolerance_takes_fewer_products_and_an_exact_lmo_can_be_asked_for():
+    counts = [
+        fw.solve(clusters(), method, iterations=100, progress=False).counts.matvecs
+        for method in (fw.methods.most_fw(), fw.methods.get("most-fw", lmo_tolerance=1e-10))
+    ]
+    assert counts[0] < 0.6 * counts[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quick_looks_report_what_they_do_not_resolve(seed):
+    """The residual of a loose search is the true one, and the value is above the smallest."""
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(seed)
+        q = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+        values = np.r_[-1.0, -1 + 1e-5, -1 + 2e-5, np.linspace(-0.9, 1, 197)]
+        a = (q * values) @ q.T
+        pair = linalg.smallest_eigenpair((a + a.T) / 2, jax.random.key(seed), tolerance=0.05)
+        v = np.asarray(pair.vector)
+        true = np.linalg.norm(a @ v - float(pair.value) * v)
+        assert float(pair.residual) == pytest.approx(true, rel=1e-6)
+        assert bool(pair.converged)
+        assert -1 - 1e-12 <= float(pair.value) <= -0.9
+
+
+def test_importing_is_quick():
+    """No plotting, solver or scikit-learn is imported: that is what takes seconds."""
+    code = "import sys, mostfw; print([m for m in sys.modules if '.' not in m])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for heavy in ("matplotlib", "sklearn", "cvxpy", "jinja2", "networkx", "pandas", "pooch"):
+        assert f"'{heavy}'" not in out.stdout
+
+
+def test_the_state_is_a_pytree_of_arrays():
+    """Resuming, sweeping and donating rest on it."""
+    _, _, state = after(clusters(), fw.methods.most_fw(), 3)
+    assert isinstance(state, State)
+    assert all(eqx.is_array(leaf) for leaf in jax.tree.leaves(state))
