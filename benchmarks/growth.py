@@ -62,7 +62,7 @@ def measured(
         goal=goal,
         notes=(
             "; ".join(f"{n}: {1e3 * s:.3g} ms" for n, s in zip(sizes, seconds, strict=True)),
-            note,
+            f"{note}; the memory's limit itself grows with {fitted_exponent(sizes, limits)[0]:.2f}",
         ),
         details={
             "sizes": list(sizes),

@@ -104,7 +104,8 @@ def _after(point: Point, number: jax.Array) -> jax.Array:
 
 def direction(problem: Problem, method: Method, x: Point, y: Point, numbers: Numbers) -> Point:
     """s_k = y_k, plus the directions of the constraints that are handled exactly."""
-    return _aim(problem, method, x, y, numbers, (None,) * len(problem.constraints))[0]
+    unknown = (None,) * len(method.exact_constraints(problem))
+    return _aim(problem, method, x, y, numbers, unknown)[0]
 
 
 def _aim(
@@ -113,7 +114,7 @@ def _aim(
     """The direction with the help of the constraints' memos, and the memos renewed."""
     s, renewed = y, []
     exact = method.exact_constraints(problem)
-    for constraint, memo in zip(exact, memos, strict=False):
+    for constraint, memo in zip(exact, memos, strict=True):
         s, memo = constraint.push(s, x, numbers, memo)
         renewed.append(memo)
     if not all(term.symmetric for term in (*method.terms(problem), *exact)):
@@ -143,7 +144,7 @@ class Applied(SymmetricOperator):
         # The barrier keeps what x and y are made into inside the loop over products; outside it
         # would be a matrix after all.
         x, v = lax.optimization_barrier((self.x, v))
-        # A sum and not `dot`: to choose among its kernels for `dot` the compiler copies operands.
+        # A sum, as in the maps' products: on a GPU it stores nothing of the size of x.
         product = self.factor * jnp.sum(self.stored * v, axis=1)
         for constraint, memo in zip(self.constraints, self.memos, strict=True):
             product = product + constraint.product(v, x, self.numbers, memo)
