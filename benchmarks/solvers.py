@@ -13,7 +13,7 @@ import numpy as np
 
 import mostfw as fw
 from mostfw.experiments import reference
-from mostfw.measures import measures, recorded
+from mostfw.measures import measures_at, recorded
 
 from . import instances
 from .posed import Attempt, Instance, attempt, attempt_apart
@@ -63,7 +63,7 @@ def judged(problem: fw.Problem, found: Attempt) -> Judged:
         return Judged(found, None, 0.0)
     with problem.precision():
         x = np.asarray((found.x + found.x.T) / 2, problem.dtype)
-        seen = measures(problem.on_device(), x, None)
+        seen = (*measures_at(problem.on_device(), x), {})
         scales = {c.name: c.rhs_norm() for c in problem.constraints}
         record = recorded(problem, scales, seen, 0, found.seconds, fw.Counts())
         return Judged(found, record, float(problem.domain.excess(x)))
@@ -77,7 +77,7 @@ def optimum_of(instance: Instance, clarabel: Attempt) -> tuple[float, str]:
     if clarabel.finished and clarabel.x is not None:
         problem = instance.problem(None)
         with problem.precision():
-            return float(measures(problem.on_device(), clarabel.x, None)[0]), "Clarabel's (1e-8)"
+            return float(measures_at(problem.on_device(), clarabel.x)[0]), "Clarabel's (1e-8)"
     found = reference.kmeans(instance.points(), instances.CLUSTERS, iterations=3000, tolerance=1e-5)
     return found.value, f"splitting's, proven to {found.proven:.0e}"
 

@@ -14,6 +14,7 @@ import mostfw as fw
 from common import clustering_problem
 from mostfw import linalg, sets
 from mostfw.frank_wolfe import State, advance, current, start
+from mostfw.schedules import Power
 from mostfw.trees import replaced
 
 POINTS = np.random.default_rng(0).standard_normal((300, 4))
@@ -192,7 +193,10 @@ def test_float32_ends_where_float64_does():
 def test_a_loose_tolerance_takes_fewer_products_and_an_exact_lmo_can_be_asked_for():
     counts = [
         fw.solve(clusters(), method, iterations=100, progress=False).counts.matvecs
-        for method in (fw.methods.most_fw(), fw.methods.get("most-fw", lmo_tolerance=1e-10))
+        for method in (
+            fw.methods.get("most-fw", lmo_tolerance=Power(0.3, exponent=0.5)),
+            fw.methods.get("most-fw", lmo_tolerance=1e-10),
+        )
     ]
     assert counts[0] < 0.6 * counts[1]
 
@@ -226,3 +230,32 @@ def test_the_state_is_a_pytree_of_arrays():
     _, _, state = after(clusters(), fw.methods.most_fw(), 3)
     assert isinstance(state, State)
     assert all(eqx.is_array(leaf) for leaf in jax.tree.leaves(state))
+
+
+def test_an_invariant_space_ends_the_search_whatever_the_tolerance():
+    """Few distinct eigenvalues and a tolerance of rounding size: it must end, at once."""
+    for dtype, seed in ((jnp.float32, 0), (jnp.float32, 1), (jnp.float64, 2)):
+        q = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 100)))[0]
+        a = (q * np.repeat([-1.0, 0.5, 2.0, 3.0], 25)) @ q.T
+        a = jnp.asarray((a + a.T) / 2, dtype)
+        pair = linalg.smallest_eigenpair(a, jax.random.key(seed), tolerance=0.0)
+        assert float(pair.value) == pytest.approx(-1, abs=1e-5)
+        assert int(pair.matvecs) < 100
+    few = linalg.smallest_eigenpair(a, jax.random.key(0), steps=4, restarts=0)
+    assert float(jnp.linalg.norm(few.vector)) == pytest.approx(1)
+
+
+def test_a_warm_start_on_another_problem_carries_no_images_over():
+    def problem(row, column):
+        rule = fw.constraints.Affine(
+            fw.maps.Entries([row], [column], symmetric=True), fw.sets.Point(0.1), name="entry"
+        )
+        c = np.diag(np.arange(6.0))
+        return fw.Problem(fw.objectives.Linear(c), fw.domains.Spectrahedron(6, trace=1.0), [rule])
+
+    first = fw.solve(problem(0, 1), "hfw", iterations=5, progress=False)
+    other = problem(2, 3)
+    second = fw.solve(other, "hfw", iterations=6, warm_start=first, progress=False)
+    with other.precision():
+        want = other.constraints[0].map.forward(second.state.x)
+    np.testing.assert_allclose(second.state.memos[0].image, want, atol=1e-12)

@@ -288,7 +288,10 @@ def _smallest_krylov(
 
     def unfinished(s: _Search) -> Array:  # of NaN there is nothing to be had: it compares false
         may = (s.used < steps) | (s.restarts < restarts)
-        return may & (s.residual > _allowed(tolerance, s.norm))
+        # after a look at an invariant space nothing would change any more
+        may = may & (s.coupling > floor * s.norm)
+        first = s.matvecs == LOOK_EVERY  # one look there is always, so that NaN shows in the value
+        return first | (may & (s.residual > _allowed(tolerance, s.norm)))
 
     s = lax.while_loop(unfinished, cycle, lax.fori_loop(0, LOOK_EVERY, extend, first))
     vector = _unit(dot(s.mixture[:, 0], s.basis[:steps]))

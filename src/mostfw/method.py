@@ -21,7 +21,7 @@ from .trackers import Averaging, Tracker
 from .trees import replaced
 from .trimming import Trimming
 
-LMO_SHARE = 0.3  # the residual of the first LMOs, relative to the direction's norm
+LMO_TOLERANCE = 1e-6  # a safe residual of LMOs, relative to the direction's norm
 DIRECTIONS = ("auto", "formed", "applied")
 FORMED_SHARE = 0.75  # of the device's memory that x, y and a formed direction may take
 CONSTRAINT_KINDS = ("none", "whole", "sampled")
@@ -33,11 +33,12 @@ class Method(eqx.Module):
     `constraints` says which it can handle: "none", "whole" (problem P) or "sampled" (P+, tracked
     with the objective). `rho=None` takes the radius that the zeroth-order oracle's analysis asks
     for. `lmo_tolerance` is the residual of an LMO's eigenpair relative to the direction's norm:
-    None takes 0.3/k^(1/2), or 0.3/k where there are no constraints, which keeps the rates
-    (docs/lmo.md); `with_lmo_tolerance` changes it. `direction` is "formed" as a matrix once a
-    step, or "applied": to vectors, from x and y, which reads twice as much and stores a third less;
-    "auto" applies it only where three matrices would not fit an accelerator (on a CPU the compiler
-    stores what it applies, and nothing is saved).
+    None takes 1e-6. A schedule that shrinks with k saves half of the products where the direction's
+    norm is not that of a penalty (docs/lmo.md); `with_lmo_tolerance` sets it.
+
+    `direction` is "formed" as a matrix once a step, or "applied": to vectors, from x and y, which
+    reads twice as much and stores a third less; "auto" applies it only where three matrices would
+    not fit an accelerator (on a CPU the compiler stores what it applies, and nothing is saved).
 
     >>> import mostfw as fw
     >>> print(fw.methods.most_fw(mu_c=1.5))
@@ -115,7 +116,7 @@ class Method(eqx.Module):
                 f"method {self.name!r} has Averaging without a weight, which only zeroth-order "
                 "oracles bring along: give Averaging(weight)."
             )
-        own = Power(LMO_SHARE, exponent=1.0 if self.constraints == "none" else 0.5)
+        own = Power(LMO_TOLERANCE, exponent=0.0)
         bound = replaced(
             self,
             rho=rho or Constant(0.0),

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import checks
 from .errors import InvalidInputError
-from .method import LMO_SHARE, Method
+from .method import Method
 from .oracles import CGE, ZerothOrder
 from .registry import Registry
 from .schedules import EpochStep, FirstOne, Power
@@ -138,7 +138,6 @@ def h1_sfw(mu_c: float = 1.0) -> Method:
         smoothing=_penalty(mu_c, 1, 1 / 6),
         constraints="sampled",
         step_size=Power(2, shift=1),
-        lmo_tolerance=Power(LMO_SHARE, exponent=1 / 4),
     )
 
 
@@ -208,7 +207,6 @@ def most_fw_plus(mu_c: float = 1.0, b: float = 1 / 4) -> Method:
         smoothing=_penalty(mu_c, 1, b),
         constraints="sampled",
         step_size=Power(2, shift=1),
-        lmo_tolerance=Power(LMO_SHARE, exponent=1 / 4),
     )
 
 

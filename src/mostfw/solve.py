@@ -27,7 +27,7 @@ from .progress import Bar
 from .result import Counts, History, Record, Result, Status
 from .sight import Estimate, Sight
 from .streams import Feeder
-from .trees import Point
+from .trees import Point, replaced
 
 SLAB_BYTES = 2**30
 CHUNK_SECONDS = 1.0  # budgets and progress are looked at about this often
@@ -378,7 +378,12 @@ def _continued(result: Result, problem: Problem, method: Method) -> State:
             f"warm_start comes from method {result.method.name!r} on another kind of problem: its "
             f"state does not fit method {method.name!r} here. Use the same method and shapes."
         )
-    return jax.tree.map(jnp.array, result.state)
+    state = jax.tree.map(jnp.array, result.state)
+    if result.problem is problem:
+        return state
+    # another problem's constraints: what was carried along is not theirs
+    exact = method.exact_constraints(problem.on_device())
+    return replaced(state, memos=tuple(c.memo(state.x, state.atom) for c in exact))
 
 
 def _culprit(problem: Problem, method: Method, state: State, key: Any, feed: Any) -> str:

@@ -324,5 +324,6 @@ def _member(state: State, index: int) -> State:
 
 def _without_points(state: State) -> State:
     """The counters of all members: what is small enough to be fetched at every record point."""
-    estimate = replaced(state.estimate, y=None)
-    return replaced(state, x=None, atom=None, estimate=estimate, memory=None, reference=None)
+    estimate = replaced(state.estimate, stored=None)
+    large = dict.fromkeys(("x", "atom", "memory", "memos", "reference"))
+    return replaced(state, estimate=estimate, **large)

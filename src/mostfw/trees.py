@@ -141,6 +141,9 @@ def replaced(module: Any, **fields: Any) -> Any:
     >>> print(replaced(Power(2, shift=1), scale=3.0))
     3/(k+1)
     """
+    unknown = set(fields) - {field.name for field in dataclasses.fields(module)}
+    if unknown:
+        raise TypeError(f"{type(module).__name__} has no fields {sorted(unknown)}")
     made = object.__new__(type(module))
     for field in dataclasses.fields(module):
         value = fields[field.name] if field.name in fields else getattr(module, field.name)
