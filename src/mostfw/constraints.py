@@ -179,16 +179,18 @@ class Affine(Term):
         """y + the gradient at x as `add_whole` gives it, by what the memo knows; and the memo."""
         if memo is None:
             return self.add_whole(y, 1.0, x, numbers), None
-        rows = self.map.forward(x) if memo.image is None else memo.image
-        residual, guess = self.set.residual(rows, memo.guess)
+        residual, guess = self._remembered(x, memo)
         back = self.map.adjoint(residual, trees.structure_of(x))
         return trees.plus(y, self.gain(numbers), back), replaced(memo, guess=guess)
 
+    def _remembered(self, x: Point, memo: Memo) -> tuple[jax.Array, jax.Array | None]:
+        """The residual at x and the next guess, by what the memo knows."""
+        rows = self.map.forward(x) if memo.image is None else memo.image
+        return self.set.residual(rows, memo.guess)
+
     def product(self, v: jax.Array, x: Point, numbers: Numbers, memo: Memo | None) -> jax.Array:
         """What `push` adds to a matrix, times v: nothing of the size of x is formed."""
-        known = None if memo is None else memo.image
-        rows = self.map.forward(x) if known is None else known
-        residual, _ = self.set.residual(rows, None if memo is None else memo.guess)
+        residual, _ = self._remembered(x, memo or Memo(None, None))
         return self.gain(numbers) * self.map.product(residual, v, trees.structure_of(x))
 
     def violation(self, x: Point) -> jax.Array:

@@ -188,7 +188,7 @@ def _lowest_quickly(keep: int, small: Array, filled: Array) -> Array:
     """The first of these columns, the others 0, by squaring the matrix turned about 2^12 times.
 
     On a GPU `eigh` of 16 x 16 takes as long as 20 products with a matrix of side 1000. This takes
-    a sixth; what it does not resolve is part of the residual that is looked at.
+    under a third; what it does not resolve is part of the residual that is looked at.
     """
     power = jnp.diag(jnp.where(filled, _reach(small), 0)) - small
     for _ in range(4):

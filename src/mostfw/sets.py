@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -18,6 +17,7 @@ from jaxtyping import Array
 
 from .errors import InvalidInputError, ShapeError
 from .registry import Registry
+from .thresholds import floating, simplex_threshold, threshold_below
 
 Shape = tuple[int, ...]
 SETS: Registry = Registry("set")
@@ -54,11 +54,11 @@ class ConvexSet(eqx.Module):
 
     def project(self, r: ArrayLike) -> Array:
         """The point of the set nearest to `r`, in `r`'s shape and dtype."""
-        return self._project(_floating(r))
+        return self._project(floating(r))
 
     def support(self, l: ArrayLike) -> Array:
         """sup of <l, s> over s in the set: a scalar, +inf where there is no bound."""
-        l = _floating(l)
+        l = floating(l)
         return self._support(l).astype(l.dtype)
 
     def residual(self, r: ArrayLike, guess: Array | None = None) -> tuple[Array, Array | None]:
@@ -66,7 +66,7 @@ class ConvexSet(eqx.Module):
 
         `guess` is what came with the residual of an r near by; any number is safe.
         """
-        r = _floating(r)
+        r = floating(r)
         return r - self._project(r), guess
 
     def first_guess(self, dtype: Any) -> Array | None:
@@ -75,7 +75,7 @@ class ConvexSet(eqx.Module):
 
     def distance(self, r: ArrayLike) -> Array:
         """Euclidean distance from `r` to the set: ||r - project(r)||."""
-        return _norm(_floating(r) - self.project(r))
+        return _norm(floating(r) - self.project(r))
 
     def rhs_norm(self, shape: Shape) -> Array:
         """Euclidean norm of the finite right-hand-side numbers, as broadcast to `shape`."""
@@ -83,7 +83,7 @@ class ConvexSet(eqx.Module):
         total = jnp.zeros(())
         for field in dataclasses.fields(self):
             if field.metadata.get("right_hand_side", True):
-                value = _floating(getattr(self, field.name))
+                value = floating(getattr(self, field.name))
                 # a radius is one number on the right-hand side, a bound one for each entry
                 copies = math.prod(shape) / max(value.size, 1) if self.separable else 1
                 finite = jnp.where(jnp.isfinite(value), value, 0)
@@ -151,72 +151,10 @@ def _parameter(name: str, rule: Any = _FINITE, scalar: bool = False, **options: 
     return eqx.field(converter=convert, **options)
 
 
-def _floating(r: ArrayLike) -> Array:
-    r = jnp.asarray(r)
-    return r if jnp.issubdtype(r.dtype, jnp.floating) else r.astype(jnp.result_type(float))
-
-
 def _norm(x: Array) -> Array:
     """Euclidean norm over all entries, scaled: squares of 1e20 would overflow in float32."""
     scale = jnp.max(jnp.abs(x), initial=jnp.finfo(x.dtype).tiny)
     return scale * jnp.sqrt(jnp.sum((x / scale) ** 2))
-
-
-@jax.jit  # a bare while_loop outside a jit would be compiled anew at each call
-def simplex_threshold(values: ArrayLike, total: ArrayLike, start: ArrayLike | None = None) -> Array:
-    """The theta with sum of max(values - theta, 0) = total, for total >= 0.
-
-    No sort: sorting a million numbers takes 30 times longer in XLA on a CPU than Newton does. The
-    sum is convex and piecewise linear, so Newton increases from below the root and ends at it. A
-    step divides (sum - total) * (number of active values) by at least 4: log4(n^2 / eps) steps at
-    worst, 46 for a million numbers in float64. `start` is an optional guess; any number is safe,
-    and one that is near saves most of the passes.
-    """
-    values = _floating(values)
-    top = jnp.max(values)
-    guess = None if start is None else jnp.asarray(start, values.dtype) - top
-    return top + _threshold_below(top, values, lambda v: v, total, guess)
-
-
-def _threshold_below(
-    top: Array, r: Array, size: Callable[[Array], Array], total: ArrayLike, start: Array | None
-) -> Array:
-    """The threshold of size(r), relative to its largest value `top`: in float32 1e8 - theta could
-    not resolve a total of 1.
-
-    Every pass forms the values as it goes, for an array would be one more of the size of x. The
-    barriers keep the compiler from storing them, and from fusing the two sums of a pass, which
-    would take twice as long on a CPU.
-    """
-    total = jnp.asarray(total, r.dtype)
-
-    def newton(theta: Array) -> tuple[Array, Array]:
-        here, above, theta = jax.lax.optimization_barrier((r, top, theta))
-        excess = jnp.sum(jnp.maximum(size(here) - above - theta, 0)) - total
-        here, above, theta, excess = jax.lax.optimization_barrier((r, top, theta, excess))
-        active = jnp.sum(size(here) - above > theta, dtype=jnp.int32)
-        return active, theta + excess / jnp.maximum(active, 1).astype(r.dtype)
-
-    # Lower bounds of the root: as if only the largest value were active, as if all were, or the
-    # step from a guess, which by convexity ends below the root from anywhere below the top.
-    if start is None:
-        level = jnp.mean(jnp.maximum(size(r) - top, -total))  # lower ones would spoil the mean
-        lower = jnp.maximum(level - total / r.size, -total)
-    else:
-        lower = jnp.where((start > -total) & (start < 0), start, -total)
-
-    def unfinished(state: tuple[Array, Array, Array, Array]) -> Array:
-        before, active, _, passes = state
-        # Active sets are nested: as many as before are the same ones, so the last step ended at
-        # the root. More than before, after the first step, is rounding about a tie.
-        return (active != before) & ((active < before) | (passes < 2)) & (passes < 100)
-
-    def one(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        _, before, theta, passes = state
-        return before, *newton(theta), passes + 1
-
-    none = jnp.full((), -1, jnp.int32)
-    return jax.lax.while_loop(unfinished, one, (none, *newton(lower), jnp.int32(0)))[2]
 
 
 @SETS.register
@@ -320,10 +258,10 @@ class Simplex(ConvexSet):
 
     def _project(self, r: Array) -> Array:
         top = jnp.max(r)
-        return jnp.maximum(r - top - _threshold_below(top, r, lambda v: v, self.total, None), 0)
+        return jnp.maximum(r - top - threshold_below(top, r, lambda v: v, self.total, None), 0)
 
     def residual(self, r: ArrayLike, guess: Array | None = None) -> tuple[Array, Array | None]:
-        r = _floating(r)
+        r = floating(r)
         threshold = simplex_threshold(r, self.total, guess)
         return jnp.minimum(r, threshold), threshold
 
@@ -358,7 +296,7 @@ class L1Ball(ConvexSet):
         threshold = jax.lax.cond(
             inside,
             lambda: jnp.zeros((), r.dtype),
-            lambda: _threshold_below(top, r, jnp.abs, radius, start),
+            lambda: threshold_below(top, r, jnp.abs, radius, start),
         )
         return inside, top, threshold
 
@@ -368,7 +306,7 @@ class L1Ball(ConvexSet):
         return jnp.where(inside, r, shrunk)
 
     def residual(self, r: ArrayLike, guess: Array | None = None) -> tuple[Array, Array | None]:
-        r = _floating(r)
+        r = floating(r)
         inside, top, threshold = self._search(r, guess)
         limit = jnp.where(inside, 0, jnp.maximum(top + threshold, 0))
         return jnp.clip(r, -limit, limit), limit

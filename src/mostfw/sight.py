@@ -98,24 +98,19 @@ class Sight(eqx.Module):
     def add(self, estimate: Estimate, c: Any, held: Held | None = None) -> Estimate:
         """estimate + c times the sampled gradient here (whole terms: their gradient), and what
         was held back elsewhere under the same sample."""
-        for index, (term, xi) in enumerate(zip(self.terms, self.draws, strict=True)):
-            if term.whole:
-                estimate = self._add_whole(term, estimate, c)
-                continue
-            before = None if held is None else held[index]
-            estimate = self._add_sampled(term, estimate, c * term.scale(term.batch), xi, before)
-            estimate = estimate._counted(term, term.batch, _acts(c))
+        befores = (None,) * len(self.terms) if held is None else held
+        for term, xi, before in zip(self.terms, self.draws, befores, strict=True):
+            estimate = self._add_term(term, estimate, c, xi, before)
         return estimate
 
     def hold(self, estimate: Estimate, c: Any) -> tuple[Estimate, Held]:
         """As `add`, but sampled gradients that are a few numbers are held back, for the next point
         to add together with its own: one scatter then serves both."""
         held = []
-        for index, (term, xi) in enumerate(zip(self.terms, self.draws, strict=True)):
+        for term, xi in zip(self.terms, self.draws, strict=True):
             message = None
             if term.whole or not term.gathers:
-                alone = replaced(self, terms=(term,), draws=(self.draws[index],))
-                estimate = alone.add(estimate, c)
+                estimate = self._add_term(term, estimate, c, xi)
             else:
                 weight = c * term.scale(term.batch) * term.gain(self.numbers)
                 message = term.message(term.look(self.x, xi), xi, self.numbers)
@@ -172,6 +167,14 @@ class Sight(eqx.Module):
             return self._add_sampled(term, estimate, c * share, xi)
 
         return lax.fori_loop(0, count, one, estimate)
+
+    def _add_term(
+        self, term: Term, estimate: Estimate, c: Any, xi: Any, before: Any = None
+    ) -> Estimate:
+        if term.whole:
+            return self._add_whole(term, estimate, c)
+        estimate = self._add_sampled(term, estimate, c * term.scale(term.batch), xi, before)
+        return estimate._counted(term, term.batch, _acts(c))
 
     def _add_sampled(
         self, term: Term, estimate: Estimate, c: Any, xi: Any, before: Any = None

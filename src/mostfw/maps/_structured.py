@@ -326,7 +326,7 @@ class Triangles(LinearMap):
 
     def pull(self, x: Point, residual: Residual) -> Point:
         # Two sums over the same rows, each formed anew with the summed index last: of all ways
-        # tried (one array and its sums, a loop over the middles) the fastest on a CPU, by 2 to 9
+        # tried (one array and its sums, a loop over the middles) the fastest on a CPU, by 1.6 to 9
         # times at n = 102. Rows with j = i or j = k are taken off afterwards: a mask of all three
         # would double the time, and none, by which the compiler splits each sum, treble it.
         n = x.shape[0]
