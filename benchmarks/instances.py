@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 import mostfw as fw
-from mostfw.schedules import Power
 
 CLUSTERS = 10
 SHARE = 0.01  # of the entries, and of the signs where they are sampled
@@ -58,10 +57,7 @@ def kmeans(
 
 
 def kmeans_method(plus: bool = False) -> fw.Method:
-    """With LMOs to 0.3/k^b of the direction's norm, which on k-means end where exact ones do."""
-    if plus:
-        return fw.methods.get("most-fw+", mu_c=5.0, lmo_tolerance=Power(0.3, exponent=1 / 4))
-    return fw.methods.get("most-fw", mu_c=1.0, lmo_tolerance=Power(0.3, exponent=1 / 2))
+    return fw.methods.most_fw_plus(mu_c=5.0) if plus else fw.methods.most_fw(mu_c=1.0)
 
 
 def random_graph(nodes: int) -> fw.graphs.Graph:

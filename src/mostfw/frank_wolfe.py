@@ -12,6 +12,7 @@ from jax import lax
 from . import counting, trees
 from .constraints import Affine
 from .domains import LinearMinimum
+from .linalg import Accuracy
 from .method import Method
 from .operators import SymmetricOperator
 from .problem import Problem
@@ -39,6 +40,7 @@ class State(eqx.Module):
     lmo: jax.Array
     lmo_skipped: jax.Array
     matvecs: jax.Array
+    level: jax.Array  # |<y_j, x_j>| at the last power of two: the unit of the LMO's error
     failed: jax.Array  # the first iteration whose direction was not finite, else 0
 
 
@@ -65,6 +67,7 @@ def start(problem: Problem, method: Method) -> State:
         lmo=counting.zero(),
         lmo_skipped=counting.zero(),
         matvecs=counting.zero(),
+        level=jnp.zeros((), dtype),
         failed=jnp.zeros((), jnp.int32),
     )
 
@@ -166,7 +169,9 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
         s = Applied(estimate.stored, estimate.factor, x, exact, memos, numbers)
     else:
         s, memos = _aim(problem, method, x, estimate.y, numbers, memos)
-    found, skipped, reference = _minimise(problem, method, state, s, k, lmo_key)
+    level = _level(state, x, estimate, k)
+    accuracy = method.accuracy(k, level)
+    found, skipped, reference = _minimise(problem, method, state, s, k, lmo_key, accuracy)
     healthy = jnp.isfinite(found.value)
     return State(
         k=k,
@@ -180,15 +185,31 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
         lmo=counting.plus(state.lmo, 1, ~skipped),
         lmo_skipped=counting.plus(state.lmo_skipped, 1, skipped),
         matvecs=counting.plus(state.matvecs, found.matvecs),
+        level=level,
         failed=jnp.where((state.failed == 0) & ~healthy, k, state.failed),
     )
 
 
+def _level(state: State, x: Point, estimate: Estimate, k: jax.Array) -> jax.Array:
+    """|<y_k, x_k>| when k is a power of two, so that it costs no pass in the other iterations."""
+
+    def renewed() -> jax.Array:
+        return jnp.abs(estimate.factor * trees.inner(estimate.stored, x))
+
+    return lax.cond(k & (k - 1) == 0, renewed, lambda: state.level)
+
+
 def _minimise(
-    problem: Problem, method: Method, state: State, s: Point, k: jax.Array, key: Any
+    problem: Problem,
+    method: Method,
+    state: State,
+    s: Point,
+    k: jax.Array,
+    key: Any,
+    accuracy: Accuracy,
 ) -> tuple[LinearMinimum, jax.Array, Point | None]:
     def call() -> LinearMinimum:
-        return problem.domain.lmo(s, key=key, start=state.atom, tolerance=method.accuracy(k))
+        return problem.domain.lmo(s, key=key, start=state.atom, tolerance=accuracy)
 
     if method.trimming is None or state.reference is None:
         return call(), jnp.zeros((), bool), None

@@ -92,9 +92,33 @@ class Eigenpair(eqx.Module):
     converged: Bool[Array, ""]
 
 
-def _allowed(tolerance: Array, norm: Array) -> Array:
-    """The residual that will do: no tolerance asks for more than the arithmetic can give."""
-    return jnp.maximum(tolerance, 4 * jnp.finfo(norm.dtype).eps) * norm
+class Accuracy(eqx.Module):
+    """How exact an eigenpair or an LMO must be: within `relative` of the operator's norm, or within
+    `absolute` in its own units (for an LMO, of <direction, atom>), whichever comes first.
+
+    >>> from mostfw.linalg import Accuracy
+    >>> float(Accuracy(1e-6, absolute=0.5).allowed(10.0))
+    0.5
+    """
+
+    relative: Any
+    absolute: Any = 0.0
+
+    @staticmethod
+    def of(tolerance: Any, dtype: Any) -> Accuracy:
+        """A number is relative."""
+        given = tolerance if isinstance(tolerance, Accuracy) else Accuracy(tolerance)
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), given)
+
+    def over(self, scale: Any) -> Accuracy:
+        """The same in units that are `scale` times as large."""
+        return Accuracy(self.relative, self.absolute / scale)
+
+    def allowed(self, norm: Any) -> Array:
+        """The residual that will do: never more than the arithmetic can give."""
+        norm = jnp.asarray(norm)
+        relative = jnp.maximum(self.relative, 4 * jnp.finfo(norm.dtype).eps)
+        return jnp.maximum(relative * norm, self.absolute)
 
 
 def _lower_bound(diagonal: Array, off: Array) -> Array:
@@ -127,7 +151,7 @@ def _lower_bound(diagonal: Array, off: Array) -> Array:
 
 
 @eqx.filter_jit
-def _smallest_dense(a: Array, tolerance: Array) -> Eigenpair:
+def _smallest_dense(a: Array, tolerance: Accuracy) -> Eigenpair:
     n, dtype = a.shape[0], a.dtype
     scale = _nonzero(jnp.max(jnp.abs(a)))
     a = a / scale
@@ -149,7 +173,8 @@ def _smallest_dense(a: Array, tolerance: Array) -> Eigenpair:
     product = dot(a, v)
     value = jnp.sum(product * v)
     residual = _norm(product - value * v)
-    converged = residual <= _allowed(jnp.maximum(tolerance, 8 * n * jnp.finfo(dtype).eps), norm)
+    rounding = 8 * n * jnp.finfo(dtype).eps * norm
+    converged = residual <= jnp.maximum(tolerance.over(scale).allowed(norm), rounding)
     return Eigenpair(value * scale, v, residual * scale, jnp.int32(0), converged)
 
 
@@ -201,7 +226,7 @@ def _lowest_quickly(keep: int, small: Array, filled: Array) -> Array:
 
 @eqx.filter_jit
 def _smallest_krylov(
-    operator: SymmetricOperator, key: Array, start: Array | None, tolerance: Array, limits: Any
+    operator: SymmetricOperator, key: Array, start: Array | None, tolerance: Accuracy, limits: Any
 ) -> Eigenpair:
     n, dtype, (steps, restarts) = operator.size, operator.dtype, limits
     keep = max(1, min(LOOK_EVERY, steps // 3))
@@ -291,13 +316,13 @@ def _smallest_krylov(
         # after a look at an invariant space nothing would change any more
         may = may & (s.coupling > floor * s.norm)
         first = s.matvecs == LOOK_EVERY  # one look there is always, so that NaN shows in the value
-        return first | (may & (s.residual > _allowed(tolerance, s.norm)))
+        return first | (may & (s.residual > tolerance.over(s.scale).allowed(s.norm)))
 
     s = lax.while_loop(unfinished, cycle, lax.fori_loop(0, LOOK_EVERY, extend, first))
     vector = _unit(dot(s.mixture[:, 0], s.basis[:steps]))
     # the formula for the residual does not know of the products' own rounding
     residual = jnp.maximum(s.residual, jnp.finfo(dtype).eps * s.norm)
-    converged = residual <= _allowed(tolerance, s.norm)
+    converged = residual <= tolerance.over(s.scale).allowed(s.norm)
     return Eigenpair(s.value * s.scale, vector, residual * s.scale, s.matvecs, converged)
 
 
@@ -306,17 +331,18 @@ def smallest_eigenpair(
     key: Array,
     *,
     start: ArrayLike | None = None,
-    tolerance: ArrayLike = 1e-6,
+    tolerance: ArrayLike | Accuracy = 1e-6,
     steps: int | None = None,
     restarts: int = RESTARTS,
     dense_below: int = DENSE_BELOW,
 ) -> Eigenpair:
     """The smallest eigenvalue of a symmetric operator, and a vector of norm 1 that belongs to it.
 
-    `tolerance` bounds the residual, relative to the operator's norm (as far as it was seen), and
-    may be traced. `start` is a guess of the vector; any guess is harmless, for a random vector from
-    `key` is mixed in. The Krylov basis has at most `steps` vectors and restarts at most `restarts`
-    times; operators of size below `dense_below` are solved as matrices, without start and key.
+    `tolerance` bounds the residual, relative to the operator's norm (as far as it was seen) or as
+    an `Accuracy` says; it may be traced. `start` is a guess of the vector; any guess is harmless,
+    for a random vector from `key` is mixed in. The Krylov basis has at most `steps` vectors and
+    restarts at most `restarts` times; operators of size below `dense_below` are solved as matrices,
+    without start and key.
 
     >>> pair = smallest_eigenpair(jnp.diag(jnp.array([3.0, -1.0, 2.0])), jax.random.key(0))
     >>> print(round(float(pair.value), 4), jnp.abs(pair.vector).round(4), bool(pair.converged))
@@ -333,7 +359,7 @@ def smallest_eigenpair(
         start = jnp.asarray(start, operator.dtype)
         if start.shape != (n,):
             raise ShapeError(f"start has shape {start.shape}, the operator needs ({n},)")
-    limit = jnp.asarray(tolerance, operator.dtype)
+    limit = Accuracy.of(tolerance, operator.dtype)
     if n < dense_below:
         return _smallest_dense(operator.dense(), limit)
     return _smallest_krylov(operator, key, start, limit, (steps, restarts))
@@ -388,7 +414,7 @@ def leading_singular_pair(
     key: Array,
     *,
     start: tuple[ArrayLike, ArrayLike] | None = None,
-    tolerance: ArrayLike = 1e-6,
+    tolerance: ArrayLike | Accuracy = 1e-6,
     dense_below: int = DENSE_BELOW,
     **options: int,
 ) -> SingularPair:
@@ -415,7 +441,9 @@ def leading_singular_pair(
     gram = _NegativeGram(matrix, _nonzero(jnp.max(jnp.abs(known))), flipped)
     options.update(dense_below=dense_below if dense else 0)
     guess = None if start is None else start[0 if flipped else 1]
-    pair = smallest_eigenpair(gram, key, start=guess, tolerance=tolerance, **options)
+    # A residual r of the pair is value r in the Gram matrix, and the scale is at most the value.
+    limit = Accuracy.of(tolerance, matrix.dtype).over(gram.scale)
+    pair = smallest_eigenpair(gram, key, start=guess, tolerance=limit, **options)
     image = gram.forward(pair.vector)
     value = _norm(image)
     other = jnp.where(value > 0, _unit(image), jnp.zeros_like(image).at[0].set(1))

@@ -15,6 +15,8 @@ from .trees import Point
 # From here on each measure is a program of its own. Of several in one program the compiler would
 # store what the pending move makes, for all to share: one more array of the size of x.
 APART_FROM_BYTES = 2**30
+# A GPU's autotuner would copy x to try ways of summing it up that run a few times only.
+UNTUNED = {"xla_gpu_autotune_level": 0}
 
 
 def measures(problem: Problem, state: State, seen: Any) -> tuple[Any, list[Any], dict[str, Any]]:
@@ -38,15 +40,18 @@ def measures_at(problem: Problem, x: Point) -> tuple[Any, list[Any]]:
 def _apart(
     names: tuple[str | int | None, ...], problem: Problem, state: State, seen: Any
 ) -> list[jax.Array]:
-    return [_together((name,), problem, state, seen)[0] for name in names]
+    return [_untuned((name,), problem, state, seen)[0] for name in names]
 
 
-@eqx.filter_jit
-def _together(
+def _all(
     names: tuple[str | int | None, ...], problem: Problem, state: State, seen: Any
 ) -> list[jax.Array]:
     x = current(problem, state)
     return [_measure(name, problem, x, seen) for name in names]
+
+
+_together = eqx.filter_jit(_all)
+_untuned = eqx.filter_jit(compiler_options=UNTUNED)(_all)
 
 
 def _measure(name: str | int | None, problem: Problem, x: Point, seen: Any) -> jax.Array:

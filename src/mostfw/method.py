@@ -12,6 +12,7 @@ from . import checks, resources, trees
 from .constraints import Affine
 from .domains import Spectrahedron
 from .errors import InvalidInputError, UnsuitableMethodError
+from .linalg import Accuracy
 from .oracles import FirstOrder, ZerothOrder
 from .problem import Problem
 from .schedules import Constant, Power, Schedule
@@ -22,9 +23,11 @@ from .trees import replaced
 from .trimming import Trimming
 
 LMO_TOLERANCE = 1e-6  # a safe residual of LMOs, relative to the direction's norm
+LMO_SHARE = 1.0  # of |<y_k, x_k>|, over k^b: the error of <s_k, z_k> that a step may have
 DIRECTIONS = ("auto", "formed", "applied")
 FORMED_SHARE = 0.75  # of the device's memory that x, y and a formed direction may take
-CONSTRAINT_KINDS = ("none", "whole", "sampled")
+# Kinds of constraints that a method can handle, with the exponent of the best rate known for each.
+BEST_RATES = {"none": 1.0, "whole": 1 / 2, "sampled": 1 / 4}
 
 
 class Method(eqx.Module):
@@ -32,9 +35,12 @@ class Method(eqx.Module):
 
     `constraints` says which it can handle: "none", "whole" (problem P) or "sampled" (P+, tracked
     with the objective). `rho=None` takes the radius that the zeroth-order oracle's analysis asks
-    for. `lmo_tolerance` is the residual of an LMO's eigenpair relative to the direction's norm:
-    None takes 1e-6. A schedule that shrinks with k saves half of the products where the direction's
-    norm is not that of a penalty (docs/lmo.md); `with_lmo_tolerance` sets it.
+    for.
+
+    An LMO's eigenpair may have a residual of `lmo_tolerance` relative to the direction's norm, or
+    leave an error of `lmo_error` times |<y_k, x_k>| in <s_k, z_k>, both schedules. By default they
+    are 1e-6 and 1/k^b, where k^-b is the rate that the method has at best (docs/lmo.md); given a
+    tolerance (`with_lmo_tolerance`), that alone counts.
 
     `direction` is "formed" as a matrix once a step, or "applied": to vectors, from x and y, which
     reads twice as much and stores a third less; "auto" applies it only where three matrices would
@@ -59,12 +65,13 @@ class Method(eqx.Module):
     constraints: str = eqx.field(static=True, default="none")
     rho: Schedule | None = None
     lmo_tolerance: Schedule | None = None
+    lmo_error: Schedule | None = None
     direction: str = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
-        if self.constraints not in CONSTRAINT_KINDS:
+        if self.constraints not in BEST_RATES:
             raise InvalidInputError(
-                f"constraints is {self.constraints!r}: give one of {', '.join(CONSTRAINT_KINDS)}."
+                f"constraints is {self.constraints!r}: give one of {', '.join(BEST_RATES)}."
             )
         if not isinstance(self.oracle, FirstOrder | ZerothOrder):
             raise InvalidInputError(
@@ -116,17 +123,21 @@ class Method(eqx.Module):
                 f"method {self.name!r} has Averaging without a weight, which only zeroth-order "
                 "oracles bring along: give Averaging(weight)."
             )
-        own = Power(LMO_TOLERANCE, exponent=0.0)
         bound = replaced(
             self,
             rho=rho or Constant(0.0),
             tracker=tracker,
-            lmo_tolerance=self.lmo_tolerance or own,
+            lmo_tolerance=self.lmo_tolerance or Power(LMO_TOLERANCE, exponent=0.0),
+            lmo_error=self.lmo_error or self._own_lmo_error(),
             direction=self._placed(problem),
         )
         return jax.tree.map(
             lambda leaf: np.asarray(leaf, problem.dtype) if _is_number(leaf) else leaf, bound
         )
+
+    def _own_lmo_error(self) -> Schedule:
+        share = LMO_SHARE if self.lmo_tolerance is None else 0.0
+        return Power(share, exponent=BEST_RATES[self.constraints])
 
     def _placed(self, problem: Problem) -> str:
         """Whether the direction is formed or applied."""
@@ -148,10 +159,11 @@ class Method(eqx.Module):
         needed = 3 * structure.size * structure.dtype.itemsize
         return "formed" if room is None or needed < FORMED_SHARE * room else "applied"
 
-    def accuracy(self, k: Any) -> jax.Array:
-        """The LMO's tolerance at iteration k, of a method that is bound to its problem."""
+    def accuracy(self, k: Any, level: jax.Array) -> Accuracy:
+        """What iteration k asks of its LMO, `level` being |<y, x>| as it was last looked at."""
         assert self.lmo_tolerance is not None, "Method.bind fills it in"
-        return self.lmo_tolerance(k)
+        assert self.lmo_error is not None, "Method.bind fills it in"
+        return Accuracy(self.lmo_tolerance(k), self.lmo_error(k) * level)
 
     def terms(self, problem: Problem) -> tuple[Term, ...]:
         """What the tracker tracks: the objective, and for P+ the sampled constraints."""

@@ -51,7 +51,7 @@ class Domain(eqx.Module):
         """argmin over the domain of <direction, .>.
 
         `key` and `start` (an earlier atom) serve iterative oracles; `tolerance` is relative to
-        the direction's norm, and exact oracles ignore all three.
+        the direction's norm, or a `mostfw.linalg.Accuracy`; exact oracles ignore all three.
         """
 
     @abc.abstractmethod

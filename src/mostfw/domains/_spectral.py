@@ -63,13 +63,14 @@ class Spectrahedron(Domain):
         self, direction: Point, *, key: Any = None, start: Any = None, tolerance: Any = 0.0
     ) -> LinearMinimum:
         key = jax.random.PRNGKey(0) if key is None else key
+        accuracy = linalg.Accuracy.of(tolerance, None).over(self.trace)
         starts = self._blocks(start) if start is not None else (None,) * len(self.sizes)
         pairs = [
             linalg.smallest_eigenpair(
                 operators.as_symmetric(block),
                 jax.random.fold_in(key, index) if index else key,
                 start=None if warm is None else warm.vector,
-                tolerance=tolerance,
+                tolerance=accuracy,
             )
             for index, (block, warm) in enumerate(zip(self._blocks(direction), starts, strict=True))
         ]
@@ -133,7 +134,8 @@ class NuclearBall(ArrayDomain):
     ) -> LinearMinimum:
         key = jax.random.PRNGKey(0) if key is None else key
         warm = None if start is None else (start.left, start.right)
-        pair = linalg.leading_singular_pair(direction, key, start=warm, tolerance=tolerance)
+        accuracy = linalg.Accuracy.of(tolerance, None).over(self.radius)
+        pair = linalg.leading_singular_pair(direction, key, start=warm, tolerance=accuracy)
         radius = jnp.asarray(self.radius, pair.value.dtype)
         atom = atoms.RankOne(pair.left, pair.right, -radius)
         return LinearMinimum(atom, -radius * pair.value, pair.matvecs)

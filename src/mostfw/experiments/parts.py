@@ -38,7 +38,7 @@ def time_split(result: Result, repeats: int = 30) -> dict[str, float]:
         )
         minimise = eqx.filter_jit(
             lambda core, s, key, start, k: core.domain.lmo(
-                s, key=key, start=start, tolerance=method.accuracy(k)
+                s, key=key, start=start, tolerance=method.accuracy(k, state.level)
             )
         )
         x, estimate, _ = track_(core, method, state, key)
