@@ -51,7 +51,7 @@ def _all(
 
 
 _together = eqx.filter_jit(_all)
-_untuned = eqx.filter_jit(compiler_options=UNTUNED)(_all)
+_untuned = eqx.filter_jit(_all, compiler_options=UNTUNED)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def _measure(name: str | int | None, problem: Problem, x: Point, seen: Any) -> jax.Array:
