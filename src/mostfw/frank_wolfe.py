@@ -81,6 +81,12 @@ def numbers_of(method: Method, k: Any, state: State) -> Numbers:
     return numbers_at(k, method.smoothing, method.rho, state.estimate.size, state.eta.dtype)  # pyright: ignore[reportArgumentType]
 
 
+def multipliers(problem: Problem, method: Method, state: State) -> dict[str, jax.Array]:
+    """The dual variable of each constraint at x_{k+1}: the penalty's weight (Gx - Proj)/mu_k."""
+    numbers, x = numbers_of(method, state.k, state), current(problem, state)
+    return {c.name: c.multiplier(x, numbers) for c in problem.constraints}
+
+
 def track(
     problem: Problem, method: Method, state: State, key: Any, feed: Any = None
 ) -> tuple[Point, Estimate, Any]:

@@ -24,7 +24,8 @@ class Problem(eqx.Module):
     Problem P has whole constraints; with sampled ones it is P+. Shapes and dtypes are checked
     here. The dtype follows the data (float64 NumPy arrays make a float64 problem) unless given.
     `optimum` is the known optimal value; `metrics` are named functions of x to record beside the
-    objective; `answer` turns a solution into what the user asked for (labels, a cut).
+    objective; `answer` turns a solution into what the user asked for (labels, a cut); `feasible`
+    turns it into a point nearby that keeps every constraint, whose value bounds the optimum.
 
     >>> import numpy as np, mostfw as fw
     >>> problem = fw.Problem(
@@ -42,6 +43,7 @@ class Problem(eqx.Module):
     optimum: float | None = eqx.field(static=True)
     metrics: dict[str, Callable[[Point], jax.Array]]
     answer: Callable[[Any], Any] | None = eqx.field(static=True)
+    feasible: Callable[[Any], Any] | None = eqx.field(static=True)
     name: str = eqx.field(static=True)
     dtype_name: str = eqx.field(static=True)
 
@@ -54,6 +56,7 @@ class Problem(eqx.Module):
         optimum: float | None = None,
         metrics: dict[str, Callable[[Point], jax.Array]] | None = None,
         answer: Callable[[Any], Any] | None = None,
+        feasible: Callable[[Any], Any] | None = None,
         name: str = "problem",
         dtype: Any = None,
     ) -> None:
@@ -86,6 +89,7 @@ class Problem(eqx.Module):
         self.domain = domain
         self.optimum = None if optimum is None else float(optimum)
         self.metrics, self.answer, self.name = dict(metrics or {}), answer, name
+        self.feasible = feasible
         self._check_metrics()
 
     def _check_metrics(self) -> None:
@@ -123,7 +127,7 @@ class Problem(eqx.Module):
 
     def core(self) -> Problem:
         """What the loop needs and no more: other metrics or names must not compile it anew."""
-        return replaced(self, optimum=None, metrics={}, answer=None, name="")
+        return replaced(self, optimum=None, metrics={}, answer=None, feasible=None, name="")
 
     def on_device(self) -> Problem:
         """The same problem with its arrays on the device, floats in the problem's dtype."""

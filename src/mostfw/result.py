@@ -11,7 +11,7 @@ import numpy as np
 
 from . import counting
 from .errors import MissingDependencyError
-from .frank_wolfe import State, current, numbers_of
+from .frank_wolfe import State, multipliers
 from .method import Method
 from .problem import Problem
 
@@ -195,12 +195,8 @@ class Result:
     def dual(self) -> dict[str, np.ndarray]:
         """The multiplier of each constraint: the penalty's weight (Gx - Proj)/mu_k."""
         with self.problem.precision():
-            numbers = numbers_of(self.method, self.state.k, self.state)
-            x = current(self.problem.on_device(), self.state)
-            return {
-                constraint.name: np.asarray(constraint.multiplier(x, numbers))
-                for constraint in self.problem.constraints
-            }
+            found = multipliers(self.problem.on_device(), self.method, self.state)
+            return {name: np.asarray(value) for name, value in found.items()}
 
     @property
     def answer(self) -> Any:
