@@ -53,7 +53,12 @@ def problem_of(n: int, batch: float, dtype: Any = np.float32) -> fw.Problem:
     points = instances.blobs(n).astype(dtype)
     weight = float(n)
     return fw.problems.kmeans(
-        points, instances.CLUSTERS, batch=batch, sign_weight=weight, dtype=dtype
+        points,
+        instances.CLUSTERS,
+        batch=batch,
+        sampling="entries",
+        sign_weight=weight,
+        dtype=dtype,
     )
 
 

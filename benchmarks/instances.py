@@ -50,6 +50,7 @@ def kmeans(
         CLUSTERS,
         batch=SHARE,
         constraint_batch=SHARE if plus else None,
+        sampling="entries",
         sign_weight=float(len(points)),
         optimum=optimum,
         dtype=dtype,

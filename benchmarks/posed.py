@@ -47,7 +47,9 @@ class Instance:
         if self.kind == "k-means":
             return instances.kmeans(self.points(), optimum=optimum)
         if self.kind == "sparsest cut":
-            return fw.problems.sparsest_cut(self.graph(), batch=0.05, optimum=optimum)
+            return fw.problems.sparsest_cut(
+                self.graph(), batch=0.05, sampling="entries", optimum=optimum
+            )
         return fw.problems.covariance(self.size, batch=200)
 
     def loose_gap(self) -> float:

@@ -32,7 +32,11 @@ def row(graph: fw.graphs.Graph, name: str, mu_c: float, iterations: int | None) 
     method = fw.methods.get(name, mu_c=mu_c)
     sampled = method.constraints == "sampled"
     problem = fw.problems.sparsest_cut(
-        graph, batch=0.05, constraint_batch=0.05 if sampled else None, optimum=2500 / 23
+        graph,
+        batch=0.05,
+        constraint_batch=0.05 if sampled else None,
+        sampling="entries",
+        optimum=2500 / 23,
     )
     passes = problem.constraints[1].total
 

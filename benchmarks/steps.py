@@ -69,7 +69,7 @@ def cut_row(
     settings: Settings, name: str, make: Callable[[], fw.graphs.Graph], goal: Goal | None
 ) -> Row:
     graph = make()
-    problem = fw.problems.sparsest_cut(graph, batch=0.05)
+    problem = fw.problems.sparsest_cut(graph, batch=0.05, sampling="entries")
     steps = settings.steps if graph.nodes < 64 else settings.steps // 50
     return compared(
         settings,

@@ -1,5 +1,7 @@
 """Small problems that several test files use."""
 
+import inspect
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,7 +17,10 @@ def ring_with_chords(nodes=8, seed=0):
 
 def cut_problem(batch=None, constraint_batch=None, seed=0):
     return fw.problems.sparsest_cut(
-        ring_with_chords(seed=seed), batch=batch, constraint_batch=constraint_batch
+        ring_with_chords(seed=seed),
+        batch=batch,
+        constraint_batch=constraint_batch,
+        sampling="entries",
     )
 
 
@@ -23,7 +28,12 @@ def clustering_problem(batch=None, constraint_batch=None, seed=0):
     points = np.random.default_rng(seed).standard_normal((8, 2))
     points[:4] += 4
     return fw.problems.kmeans(
-        points, 2, batch=batch, constraint_batch=constraint_batch, sign_weight=10.0
+        points,
+        2,
+        batch=batch,
+        constraint_batch=constraint_batch,
+        sampling="entries",
+        sign_weight=10.0,
     )
 
 
@@ -52,3 +62,12 @@ WITH_CONSTRAINTS = {
     "clustering": clustering_problem,
     "covariance": covariance_problem,
 }
+
+
+def with_unit_constant(name, **parameters):
+    """A method by name with mu_c or beta_0 = 1 where it has one: not scaled to the problem."""
+    function = fw.methods.METHODS[name.removeprefix("t-")]
+    for constant in ("mu_c", "beta_0"):
+        if constant in inspect.signature(function).parameters:
+            parameters.setdefault(constant, 1.0)
+    return fw.methods.get(name, **parameters)

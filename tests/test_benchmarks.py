@@ -32,7 +32,7 @@ def test_numpy_loop_has_our_direction_and_converges():
     loop = SparsestCutLoop(graph.laplacian(), batch=5, mu_c=1.5, seed=0)
     for _ in range(50):
         loop.step()
-    problem = fw.problems.sparsest_cut(graph, batch=5).on_device()
+    problem = fw.problems.sparsest_cut(graph, batch=5, sampling="entries").on_device()
     method = fw.methods.most_fw(1.5).bind(problem)
     numbers = numbers_at(loop.k, method.smoothing, Power(0.0), 0.0, np.float64)
     ours = frank_wolfe.direction(problem, method, jax.numpy.asarray(loop.x), 0 * loop.y, numbers)

@@ -36,7 +36,7 @@ def test_sparsest_cut(tmp_path):
     assert set(found) >= FIELDS | {"feasibility"}
     assert found["parameters"] == {"mu_c": 1.5}
     assert (found["iterations"], found["seed"], found["method"]) == (3000, 3, "most-fw")
-    assert found["counts"]["gradients"] == 18 * (2 * 3000 - 1)
+    assert found["counts"]["gradients"] == 4 * (2 * 3000 - 1)  # half of seven edges, rounded up
     # the bridge cuts 3 from 3: 2 <L, X> / d^2 = 1/9, so <L, X> = 2
     assert abs(found["relative_gap"]) < 0.02
     assert found["feasibility"] < 0.2
@@ -74,6 +74,12 @@ def test_covariance(tmp_path):
     )  # fmt: skip
     assert found["counts"]["gradients"] == 20 * 200
     assert found["relative_error"] < 0.3
+
+
+def test_sampling_as_in_the_paper(tmp_path):
+    found = run(tmp_path, "sparsest-cut", "--batch", "7", "--iterations", "5", "--sampling",
+                "entries")  # fmt: skip
+    assert found["counts"]["gradients"] == 7 * (2 * 5 - 1)
 
 
 def test_trimmed_and_zeroth_order_parameters(tmp_path):

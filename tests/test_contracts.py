@@ -23,7 +23,7 @@ def examples(registry):
 
 @pytest.mark.parametrize("domain", examples(DOMAINS))
 def test_domain(domain):
-    fw.testing.check_domain(domain)
+    fw.testing.check_domain(domain, tolerance=1e-9)
 
 
 @pytest.mark.parametrize("example", examples(MAPS))

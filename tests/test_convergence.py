@@ -29,12 +29,14 @@ def graph():
 
 @pytest.fixture(scope="module")
 def whole(graph):
-    return fw.problems.sparsest_cut(graph, batch=0.05, optimum=2500 / 23)
+    return fw.problems.sparsest_cut(graph, batch=0.05, sampling="entries", optimum=2500 / 23)
 
 
 @pytest.fixture(scope="module")
 def sampled(graph):
-    return fw.problems.sparsest_cut(graph, batch=0.05, constraint_batch=0.05, optimum=2500 / 23)
+    return fw.problems.sparsest_cut(
+        graph, batch=0.05, constraint_batch=0.05, sampling="entries", optimum=2500 / 23
+    )
 
 
 def end(problem, method, iterations=20_000, **options):

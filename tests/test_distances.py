@@ -211,7 +211,7 @@ def test_bad_settings_are_refused():
 def test_runs_are_those_with_a_stored_matrix():
     points = points_of(10, 2)
     points[:5] += 4
-    ours = fw.problems.kmeans(points, 2, batch=7, sign_weight=10.0)
+    ours = fw.problems.kmeans(points, 2, batch=7, sampling="entries", sign_weight=10.0)
     stored = Linear(squared_distances(points), batch=7)
     theirs = fw.Problem(stored, ours.domain, ours.constraints)
     found, wanted = (

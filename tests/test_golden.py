@@ -12,7 +12,12 @@ import numpy as np
 import pytest
 
 import mostfw as fw
-from common import clustering_problem, covariance_problem, logistic_problem
+from common import (
+    clustering_problem,
+    covariance_problem,
+    logistic_problem,
+    with_unit_constant,
+)
 
 FILE = Path(__file__).with_name("golden.json")
 STEPS = [1, 2, 5, 12, 30]
@@ -21,7 +26,7 @@ CASES = [*fw.methods.names(), "t-most-fw", "t-most-fw+"]
 
 
 def trajectory(name):
-    method = fw.methods.get(name, **PARAMETERS.get(name, {}))
+    method = with_unit_constant(name, **PARAMETERS.get(name, {}))
     if method.constraints == "sampled":
         problem = clustering_problem(batch=6, constraint_batch=9)
     elif method.constraints == "whole":

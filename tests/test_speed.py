@@ -156,7 +156,7 @@ def test_other_numbers_do_not_compile_anew(monkeypatch):
     fw.solve(problem, "most-fw", iterations=9, record=[2, 3, 7], progress=False)
     fw.solve(problem, "most-fw", iterations=9, seconds=5.0, progress=False)
     points = np.random.default_rng(9).standard_normal(problem.objective.points.shape)
-    other = fw.problems.kmeans(points, 2, batch=6)
+    other = fw.problems.kmeans(points, 2, batch=6, sampling="entries")
     fw.solve(other, fw.methods.most_fw(0.5), iterations=7, progress=False)
     assert seen.count == first
     fw.solve(clustering_problem(batch=7), "most-fw", iterations=3, progress=False)

@@ -2,6 +2,7 @@
 
 from . import (
     atoms,
+    certificates,
     constraints,
     datasets,
     domains,
@@ -12,7 +13,9 @@ from . import (
     objectives,
     oracles,
     problems,
+    scaling,
     schedules,
+    sdpa,
     sets,
     smoothing,
     testing,
@@ -21,6 +24,7 @@ from . import (
     trees,
     trimming,
 )
+from .certificates import Certificate
 from .errors import (
     DataError,
     DisconnectedGraphError,
@@ -37,12 +41,15 @@ from .errors import (
 from .method import Method
 from .problem import Problem
 from .result import Counts, History, Record, Result, Status
-from .solve import Tolerance, solve
+from .solve import solve
+from .stopping import Certified, Tolerance
 from .sweeps import sweep
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Certificate",
+    "Certified",
     "Counts",
     "DataError",
     "DisconnectedGraphError",
@@ -63,6 +70,7 @@ __all__ = [
     "UnknownNameError",
     "UnsuitableMethodError",
     "atoms",
+    "certificates",
     "constraints",
     "datasets",
     "domains",
@@ -73,7 +81,9 @@ __all__ = [
     "objectives",
     "oracles",
     "problems",
+    "scaling",
     "schedules",
+    "sdpa",
     "sets",
     "smoothing",
     "solve",

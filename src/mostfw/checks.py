@@ -85,3 +85,16 @@ def data(thing: str, array: Any) -> Any:
             f"{bad[0].tolist()}: clean or drop them."
         )
     return array
+
+
+def choice(thing: str, given: object, known: Sequence[str]) -> str:
+    """One of some names.
+
+    >>> from mostfw.checks import choice
+    >>> choice("sampling", "block", ("entries", "block"))
+    'block'
+    """
+    if not isinstance(given, str) or given not in known:
+        names = " or ".join(repr(name) for name in known)
+        raise InvalidInputError(f"{thing} is {given!r}: give {names}.")
+    return given

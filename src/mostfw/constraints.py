@@ -28,8 +28,10 @@ class Memo(eqx.Module):
     ([1.0, 1.0, 1.0], None)
     """
 
-    image: jax.Array | None  # Gx, where each move tells how it changes
+    image: jax.Array | None  # Gx, where each move tells how it changes; of rows drawn, as last seen
     guess: jax.Array | None  # of the set's search for a projection
+    dual: jax.Array | None = None  # an augmented Lagrangian's multipliers
+    sampled: bool = eqx.field(static=True, default=False)  # whether rows are seen when drawn
 
 
 class Affine(Term):
@@ -58,6 +60,8 @@ class Affine(Term):
     table_slots: int = eqx.field(static=True)
     image: tuple[int, ...] = eqx.field(static=True)  # the shape of Gx
     even: bool = eqx.field(static=True)  # the set treats (i, j) and (j, i) alike
+    row_weights: Any  # of single rows, beside `weight`; None: all 1
+    reach: Any  # the largest ||Gz|| of an atom z, rows so weighted, where a method needs it
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class Affine(Term):
         self.batch, self.total, self.table_slots = 0, None, 0  # known once x has a shape
         self.image = ()
         self.even = False
+        self.row_weights, self.reach = None, 1.0
 
     def __str__(self) -> str:
         drawn = "" if self.requested is None else f", sampled by {self.requested}"
@@ -147,8 +152,16 @@ class Affine(Term):
     def gain(self, numbers: Numbers) -> Any:
         return numbers.penalty * jnp.asarray(self.weight, numbers.penalty.dtype)
 
+    def _row_gain(self, numbers: Numbers) -> Any:
+        """The gain of each row."""
+        gain = self.gain(numbers)
+        return gain if self.row_weights is None else gain * self.row_weights
+
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
-        return view - self.set.at(xi, self.image).project(view)
+        residual = view - self.set.at(xi, self.image).project(view)
+        if self.row_weights is None:
+            return residual
+        return self.row_weights.reshape(-1)[self.map.slot(xi)] * residual
 
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
         return self.map.scatter(y, jnp.asarray(c, message.dtype) * message, xi)
@@ -157,21 +170,73 @@ class Affine(Term):
         return self.set.residual(rows)[0]
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
-        return trees.plus(y, c * self.gain(numbers), self.map.pull(x, self._residual))
+        if self.row_weights is None:
+            return trees.plus(y, c * self.gain(numbers), self.map.pull(x, self._residual))
+        residual = self._row_gain(numbers) * self._residual(self.map.forward(x))
+        return trees.plus(y, c, self.map.adjoint(residual, trees.structure_of(x)))
 
-    def memo(self, x: Point, atom: Any) -> Memo | None:
-        """The memo at x, for moves towards atoms like `atom`."""
-        if not self.map.stored:
+    def memo(self, x: Point, atom: Any, dual: bool = False, sampled: bool = False) -> Memo | None:
+        """The memo at x, for moves towards atoms like `atom`; with multipliers, and with a table
+        of what was last seen of rows that are drawn."""
+        if not (self.map.stored or dual):
             return None
-        image = None if self.map.image_of(atom) is None else self.map.forward(x)
-        return Memo(image, self.set.first_guess(jax.tree.leaves(x)[0].dtype))
+        carried = sampled or self.map.image_of(atom) is not None
+        dtype = jax.tree.leaves(x)[0].dtype
+        return Memo(
+            image=self.map.forward(x) if carried else None,
+            guess=self.set.first_guess(dtype),
+            dual=jnp.zeros(self.image, dtype) if dual else None,
+            sampled=sampled,
+        )
 
     def moved(self, memo: Memo | None, atom: Any, eta: Any) -> Memo | None:
         """The memo after x + eta (z - x)."""
         image = self.map.image_of(atom)
-        if memo is None or memo.image is None or image is None:
+        if memo is None or memo.image is None or image is None or memo.sampled:
             return memo
         return replaced(memo, image=memo.image + eta * (image - memo.image))
+
+    def ascended(
+        self, memo: Memo | None, x: Point, numbers: Numbers, eta: Any, xi: Any
+    ) -> Memo | None:
+        """The memo with its multipliers moved at x, to which the last step was eta; where rows are
+        drawn (xi), only theirs."""
+        if memo is None or memo.dual is None:
+            return memo
+        if memo.sampled:
+            return self._ascended_where_drawn(memo, x, numbers, xi)
+        rows = self._rows(x, memo)
+        gain = self._row_gain(numbers)
+        residual, guess = self.set.residual(rows + memo.dual / gain, memo.guess)
+        normal = gain * residual
+        # CGAL's bound: sigma ||r||^2 <= 4 beta eta^2 ||G||^2, in units of beta
+        far = self.map.placed(normal - memo.dual)
+        bound = 4 * eta**2 * self.gain(numbers) * self.reach**2
+        squares = jnp.maximum(jnp.sum(far * far / gain), jnp.finfo(far.dtype).tiny)
+        step = jnp.minimum(numbers.dual_step, bound / squares)
+        return replaced(memo, dual=memo.dual + step * far, guess=guess)
+
+    def _ascended_where_drawn(self, memo: Memo, x: Point, numbers: Numbers, xi: Any) -> Memo:
+        places = self.map.places(xi)
+        seen, old = self.map.entries(x, xi), memo.dual.reshape(-1)[places[0]]  # pyright: ignore[reportOptionalMemberAccess]
+        gain = self.gain(numbers)
+        if self.row_weights is not None:
+            gain = gain * self.row_weights.reshape(-1)[places[0]]
+        shifted = seen + old / gain
+        normal = gain * (shifted - self.set.at(xi, self.image).project(shifted))
+        assert self.total is not None
+        step = jnp.minimum(numbers.sampled_step * (self.total / self.batch), 1)
+        dual = old + step * (normal - old)
+
+        # `set`, never `add`: a row that is drawn twice was seen once
+        def put(array: jax.Array, values: jax.Array) -> jax.Array:
+            flat, size = array.reshape(-1), places.shape[0]
+            return flat.at[places.reshape(-1)].set(jnp.tile(values, size)).reshape(array.shape)
+
+        return replaced(memo, image=put(memo.image, seen), dual=put(memo.dual, dual))  # pyright: ignore[reportArgumentType]
+
+    def _rows(self, x: Point, memo: Memo) -> jax.Array:
+        return self.map.forward(x) if memo.image is None else memo.image
 
     def push(
         self, y: Point, x: Point, numbers: Numbers, memo: Memo | None
@@ -179,18 +244,26 @@ class Affine(Term):
         """y + the gradient at x as `add_whole` gives it, by what the memo knows; and the memo."""
         if memo is None:
             return self.add_whole(y, 1.0, x, numbers), None
-        residual, guess = self._remembered(x, memo)
+        residual, guess = self._remembered(x, numbers, memo)
+        if self.row_weights is not None:
+            residual = self.row_weights * residual
         back = self.map.adjoint(residual, trees.structure_of(x))
         return trees.plus(y, self.gain(numbers), back), replaced(memo, guess=guess)
 
-    def _remembered(self, x: Point, memo: Memo) -> tuple[jax.Array, jax.Array | None]:
+    def _remembered(
+        self, x: Point, numbers: Numbers, memo: Memo
+    ) -> tuple[jax.Array, jax.Array | None]:
         """The residual at x and the next guess, by what the memo knows."""
-        rows = self.map.forward(x) if memo.image is None else memo.image
+        rows = self._rows(x, memo)
+        if memo.dual is not None:
+            rows = rows + memo.dual / self._row_gain(numbers)
         return self.set.residual(rows, memo.guess)
 
     def product(self, v: jax.Array, x: Point, numbers: Numbers, memo: Memo | None) -> jax.Array:
         """What `push` adds to a matrix, times v: nothing of the size of x is formed."""
-        residual, _ = self._remembered(x, memo or Memo(None, None))
+        residual, _ = self._remembered(x, numbers, memo or Memo(None, None))
+        if self.row_weights is not None:
+            residual = self.row_weights * residual
         return self.gain(numbers) * self.map.product(residual, v, trees.structure_of(x))
 
     def violation(self, x: Point) -> jax.Array:
@@ -199,7 +272,7 @@ class Affine(Term):
 
     def multiplier(self, x: Point, numbers: Numbers) -> jax.Array:
         """The penalty's estimate of the dual variable, weight (Gx - Proj)/mu."""
-        return self.gain(numbers) * self.map.residual(x, self._residual)
+        return self._row_gain(numbers) * self.map.residual(x, self._residual)
 
     def rhs_norm(self) -> float:
         """max(1, norm of the finite right-hand side): what relative violations divide by."""

@@ -16,6 +16,7 @@ from .linalg import Accuracy
 from .method import Method
 from .operators import SymmetricOperator
 from .problem import Problem
+from .shuffling import Turn
 from .sight import Estimate, Sight, when
 from .smoothing import numbers_at
 from .terms import Numbers
@@ -62,7 +63,7 @@ def start(problem: Problem, method: Method) -> State:
         eta=jnp.zeros((), dtype),
         estimate=Estimate.zero(structure),
         memory=method.tracker.start(method.terms(problem), structure, dtype),
-        memos=tuple(c.memo(x, atom) for c in method.exact_constraints(problem)),
+        memos=method.memos(problem, x, atom),
         reference=None if method.trimming is None else trees.zeros(structure),
         lmo=counting.zero(),
         lmo_skipped=counting.zero(),
@@ -82,17 +83,32 @@ def numbers_of(method: Method, k: Any, state: State) -> Numbers:
 
 
 def multipliers(problem: Problem, method: Method, state: State) -> dict[str, jax.Array]:
-    """The dual variable of each constraint at x_{k+1}: the penalty's weight (Gx - Proj)/mu_k."""
+    """The dual variable of each constraint: an augmented Lagrangian's own; the penalty's weight
+    (Gx - Proj)/mu_k at x_{k+1}."""
+    own = {
+        constraint.name: memo.dual
+        for constraint, memo in zip(method.exact_constraints(problem), state.memos, strict=True)
+        if memo is not None and memo.dual is not None
+    }
     numbers, x = numbers_of(method, state.k, state), current(problem, state)
-    return {c.name: c.multiplier(x, numbers) for c in problem.constraints}
+    return {
+        c.name: own[c.name] if c.name in own else c.multiplier(x, numbers)
+        for c in method.weighted(problem)
+    }
 
 
 def track(
-    problem: Problem, method: Method, state: State, key: Any, feed: Any = None
+    problem: Problem,
+    method: Method,
+    state: State,
+    key: Any,
+    feed: Any = None,
+    turn: Turn | None = None,
 ) -> tuple[Point, Estimate, Any]:
     """x_k, y_k and the tracker's memory, from the state after iteration k - 1."""
     k = state.k + 1
-    before = Sight.open(method.terms(problem), state.x, numbers_of(method, k - 1, state), key, feed)
+    numbers = numbers_of(method, k - 1, state)
+    before = Sight.open(method.terms(problem), state.x, numbers, key, feed, turn)
     estimate, memory = method.tracker.depart(state.estimate, state.memory, before, k)
     x = current(problem, state)
     now = before.at(x, numbers_of(method, k, state))
@@ -165,12 +181,17 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
     k = state.k + 1
     own_key = jax.random.fold_in(key, k)
     sample_key, lmo_key = jax.random.split(own_key)
-    x, estimate, memory = track(problem, method, state, sample_key, feed)
+    x, estimate, memory = track(problem, method, state, sample_key, feed, Turn(k, key))
     exact = method.exact_constraints(problem)
-    memos = tuple(
-        c.moved(memo, state.atom, state.eta) for c, memo in zip(exact, state.memos, strict=True)
-    )
     numbers = numbers_of(method, k, state)
+    memos = []
+    for index, (constraint, memo) in enumerate(zip(exact, state.memos, strict=True)):
+        memo, xi = constraint.moved(memo, state.atom, state.eta), None
+        if memo is not None and memo.sampled:
+            xi = constraint.draw(jax.random.fold_in(sample_key, 1 + index), None)
+            estimate = estimate.counted(constraint, constraint.batch)
+        memos.append(constraint.ascended(memo, x, numbers, state.eta, xi))
+    memos = tuple(memos)
     if method.direction == "applied":
         s = Applied(estimate.stored, estimate.factor, x, exact, memos, numbers)
     else:

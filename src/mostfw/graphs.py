@@ -58,6 +58,14 @@ class Graph:
                 pieces,
             )
 
+    def require_nonnegative(self) -> None:
+        negative = int(np.sum(self.adjacency.data < 0))
+        if negative:
+            raise InvalidInputError(
+                f"graph {self.name!r} has {negative} negative weights: a sparsest cut needs "
+                "weights of at least 0."
+            )
+
 
 def as_graph(source: Any, name: str | None = None) -> Graph:
     """A graph from a matrix (dense or scipy.sparse), networkx graph, edge pairs, or a file.
@@ -97,7 +105,8 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
 def read_edges(path: str | Path) -> Graph:
     r"""An edge list file: `u v` or `u v weight` a line, comments with # or %, gzip too.
 
-    Nodes are numbered from the smallest number in the file (0 or 1).
+    Nodes are numbered from the smallest number in the file (0 or 1). A first line `nodes edges`
+    before weighted edges from 1 on, as in the Gset collection, is known by its numbers.
 
     >>> import pathlib, tempfile, mostfw as fw
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -121,14 +130,46 @@ def read_edges(path: str | Path) -> Graph:
         raise InvalidInputError(f"graph file {str(path)!r} cannot be read: {error}") from error
     if not rows:
         raise InvalidInputError(f"graph file {str(path)!r} has no edges.")
-    edges = np.array(rows)
+    name = path.name.removesuffix(".gz").removesuffix(".edges")
+    nodes = _header_nodes(rows, path)
+    if nodes is not None:
+        edges = _weighted(rows[1:])
+        edges[:, :2] -= 1
+        return _from_edges(edges, name, nodes)
+    edges = _weighted(rows)
     edges[:, :2] -= min(1.0, edges[:, :2].min())
-    return _from_edges(edges, path.name.removesuffix(".gz").removesuffix(".edges"))
+    return _from_edges(edges, name)
 
 
-def _edge(text: list[str], path: Path, number: int) -> tuple[float, float, float]:
+def _weighted(rows: list[tuple[float, ...]]) -> np.ndarray:
+    return np.array([row if len(row) == 3 else (*row, 1.0) for row in rows])
+
+
+def _header_nodes(rows: list[tuple[float, ...]], path: Path) -> int | None:
+    """The number of nodes, if the first row is a header `nodes edges` of weighted edges.
+
+    It is one if it alone has no weight and its first number is at least every node. Were it an
+    edge, its first node would have to be the largest of all and its weight be left out by mistake.
+    """
+    nodes, promised = rows[0][:2]
+    listed = rows[1:]
+    if len(rows[0]) != 2 or not listed or any(len(row) == 2 for row in listed):
+        return None
+    if min(min(row[:2]) for row in listed) < 1 or max(max(row[:2]) for row in listed) > nodes:
+        return None
+    if len(listed) != promised:
+        raise InvalidInputError(
+            f"graph file {str(path)!r}: its first line promises {promised:.0f} edges, but "
+            f"{len(listed)} follow: complete the file, or give every edge a weight if that line "
+            "is an edge."
+        )
+    return int(nodes)
+
+
+def _edge(text: list[str], path: Path, number: int) -> tuple[float, ...]:
+    """Two nodes, and a weight if there is one."""
     try:
-        u, v, weight = int(text[0]), int(text[1]), float(text[2]) if len(text) > 2 else 1.0
+        u, v, weight = int(text[0]), int(text[1]), [float(weight) for weight in text[2:3]]
     except (ValueError, IndexError):
         raise InvalidInputError(
             f"graph file {str(path)!r}, line {number}: {' '.join(text)!r} is not an edge "
@@ -136,16 +177,16 @@ def _edge(text: list[str], path: Path, number: int) -> tuple[float, float, float
         ) from None
     if u < 0 or v < 0:
         raise InvalidInputError(f"graph file {str(path)!r}, line {number}: a node is negative.")
-    return float(u), float(v), weight
+    return float(u), float(v), *weight
 
 
-def _from_edges(edges: np.ndarray, name: str) -> Graph:
+def _from_edges(edges: np.ndarray, name: str, count: int | None = None) -> Graph:
     nodes = edges[:, :2]
     if not np.all(np.isfinite(edges)):
         raise InvalidInputError(f"graph {name!r}: an edge has a NaN or infinite number.")
     if np.any(nodes != np.round(nodes)) or nodes.min() < 0:
         raise InvalidInputError(f"graph {name!r}: nodes must be whole numbers from 0 on.")
-    count = int(nodes.max()) + 1
+    count = int(nodes.max()) + 1 if count is None else count
     if count > 50 * (len(edges) + 1):
         raise InvalidInputError(
             f"graph {name!r} has node number {count - 1} but only {len(edges)} edges: number the "
@@ -170,11 +211,6 @@ def _checked(matrix: Any, name: str) -> Graph:
         )
     if not np.all(np.isfinite(adjacency.data)):
         raise InvalidInputError(f"the adjacency of graph {name!r} has NaN or infinite weights.")
-    if np.any(adjacency.data < 0):
-        raise InvalidInputError(
-            f"graph {name!r} has {int(np.sum(adjacency.data < 0))} negative weights: a sparsest "
-            "cut needs weights of at least 0."
-        )
     if abs(adjacency - adjacency.T).max() > 0:
         raise InvalidInputError(
             f"the adjacency of graph {name!r} is not symmetric: use (A + A.T)/2 for an undirected "

@@ -16,7 +16,7 @@ from .method import Method
 from .oracles import CGE, ZerothOrder
 from .registry import Registry
 from .schedules import EpochStep, FirstOne, Power
-from .smoothing import Penalty
+from .smoothing import AugmentedLagrangian, Penalty
 from .trackers import (
     Averaging,
     Exact,
@@ -31,12 +31,21 @@ from .trimming import Trimming
 
 METHODS: Registry[Callable[..., Method]] = Registry("method")
 
+# What no parameter stands for, in the problem's own units (docs/accuracy.md has the grids).
+MU_C = 0.25
+BETA_0 = 0.25
+BETA_0_SAMPLED = 1 / 16
+BOOST = 0.3
+
 
 def _named(name: str) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
     return lambda function: METHODS.register(function, name)
 
 
-def _penalty(mu_c: float, shift: float, exponent: float) -> Penalty:
+def _penalty(mu_c: float | None, shift: float, exponent: float) -> Penalty:
+    """mu_c/(k + shift)^exponent; None: a constant of our own, in the problem's units."""
+    if mu_c is None:
+        return Penalty(Power(MU_C, shift=shift, exponent=exponent), scaled=True)
     checks.number("mu_c", mu_c, above=0)
     return Penalty(Power(mu_c, shift=shift, exponent=exponent))
 
@@ -91,7 +100,7 @@ def orgfw(exponent: float = 1.0) -> Method:
 
 
 @_named("hfw")
-def hfw(mu_c: float = 1.0) -> Method:
+def hfw(mu_c: float | None = None) -> Method:
     """HFW = HCGM (Yurtsever et al. 2018): exact gradients, whole constraints.
 
     >>> import mostfw as fw
@@ -108,7 +117,7 @@ def hfw(mu_c: float = 1.0) -> Method:
 
 
 @_named("shcgm")
-def shcgm(mu_c: float = 1.0) -> Method:
+def shcgm(mu_c: float | None = None) -> Method:
     """SHCGM (Locatello et al.): averaging, whole constraints.
 
     >>> import mostfw as fw
@@ -125,7 +134,7 @@ def shcgm(mu_c: float = 1.0) -> Method:
 
 
 @_named("h1-sfw")
-def h1_sfw(mu_c: float = 1.0) -> Method:
+def h1_sfw(mu_c: float | None = None) -> Method:
     """H1-SFW (Vladarean et al.): averaging of objective and sampled constraints.
 
     >>> import mostfw as fw
@@ -142,7 +151,7 @@ def h1_sfw(mu_c: float = 1.0) -> Method:
 
 
 @_named("h-spider-fw")
-def h_spider_fw(mu_c: float = 1.0) -> Method:
+def h_spider_fw(mu_c: float | None = None) -> Method:
     """H-SPIDER-FW (Vladarean et al.): spider over objective and sampled constraints.
 
     >>> import mostfw as fw
@@ -159,7 +168,7 @@ def h_spider_fw(mu_c: float = 1.0) -> Method:
 
 
 @_named("h-sag-cgm")
-def h_sag_cgm(mu_c: float = 1.0) -> Method:
+def h_sag_cgm(mu_c: float | None = None) -> Method:
     """H-SAG-CGM (Dresdner et al. 2022): a table over objective and sampled constraints.
 
     >>> import mostfw as fw
@@ -176,7 +185,7 @@ def h_sag_cgm(mu_c: float = 1.0) -> Method:
 
 
 @_named("most-fw")
-def most_fw(mu_c: float = 1.0) -> Method:
+def most_fw(mu_c: float | None = None) -> Method:
     """MOST-FW (Algorithm 1): momentum, whole constraints.
 
     >>> import mostfw as fw
@@ -193,7 +202,7 @@ def most_fw(mu_c: float = 1.0) -> Method:
 
 
 @_named("most-fw+")
-def most_fw_plus(mu_c: float = 1.0, b: float = 1 / 4) -> Method:
+def most_fw_plus(mu_c: float | None = None, b: float = 1 / 4) -> Method:
     """MOST-FW+ (Algorithm 2): momentum of objective and sampled constraints; b as in Remark 3.
 
     >>> import mostfw as fw
@@ -207,6 +216,66 @@ def most_fw_plus(mu_c: float = 1.0, b: float = 1 / 4) -> Method:
         smoothing=_penalty(mu_c, 1, b),
         constraints="sampled",
         step_size=Power(2, shift=1),
+    )
+
+
+def _lagrangian(
+    beta_0: float | None, dual_step: float | None, own: float, boost: float = BOOST
+) -> AugmentedLagrangian:
+    """None: `own`, in the problem's units, in which `dual_step` is then too."""
+    boost = checks.number("boost", boost, least=0)
+    if dual_step is not None:
+        checks.number("dual_step", dual_step, least=0)
+    if beta_0 is None:
+        return AugmentedLagrangian(own, dual_step, boost, scaled=True)
+    return AugmentedLagrangian(checks.number("beta_0", beta_0, above=0), dual_step, boost)
+
+
+@_named("cgal")
+def cgal(beta_0: float | None = None, dual_step: float | None = None) -> Method:
+    """CGAL (Yurtsever, Fercoq, Cevher 2019): exact gradients, whole constraints with a dual
+    variable. Objective and violation are proved to be O(k^-1/2).
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.cgal(beta_0=1).smoothing)
+    augmented Lagrangian, beta_k = 1 (k+1)^(1/2), dual step 1
+    """
+    return Method(
+        name="cgal",
+        tracker=Exact(),
+        smoothing=_lagrangian(beta_0, dual_step, BETA_0),
+        constraints="whole",
+        step_size=Power(2, shift=1),
+    )
+
+
+@_named("most-al")
+def most_al(beta_0: float | None = None, dual_step: float | None = None) -> Method:
+    """MOST-FW with an augmented Lagrangian in the place of the penalty: far more accurate after
+    the same work, by measurement only (docs/accuracy.md).
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.most_al().tracker)
+    momentum, weight 1/k
+    """
+    return replaced(most_fw(), name="most-al", smoothing=_lagrangian(beta_0, dual_step, BETA_0))
+
+
+@_named("most-al+")
+def most_al_plus(
+    beta_0: float | None = None, dual_step: float | None = None, boost: float = BOOST
+) -> Method:
+    """The same with sampled constraints: a table of what was last seen of each row, and a dual
+    variable that moves where rows are drawn (`boost` as in `AugmentedLagrangian`). Measured only.
+
+    >>> import mostfw as fw
+    >>> fw.methods.most_al_plus().constraints
+    'sampled'
+    """
+    return replaced(
+        most_fw_plus(),
+        name="most-al+",
+        smoothing=_lagrangian(beta_0, dual_step, BETA_0_SAMPLED, boost),
     )
 
 
@@ -238,7 +307,7 @@ def zo_sfw(oracle: ZerothOrder = CGE()) -> Method:  # noqa: B008
 
 
 @_named("zo-most-fw")
-def zo_most_fw(mu_c: float = 1.0, oracle: ZerothOrder = CGE()) -> Method:  # noqa: B008
+def zo_most_fw(mu_c: float | None = None, oracle: ZerothOrder = CGE()) -> Method:  # noqa: B008
     """ZO-MOST-FW: MOST-FW on values.
 
     >>> import mostfw as fw
@@ -250,7 +319,7 @@ def zo_most_fw(mu_c: float = 1.0, oracle: ZerothOrder = CGE()) -> Method:  # noq
 
 @_named("zo-most-fw+")
 def zo_most_fw_plus(
-    mu_c: float = 1.0,
+    mu_c: float | None = None,
     b: float = 1 / 4,
     oracle: ZerothOrder = CGE(),  # noqa: B008
 ) -> Method:
@@ -261,6 +330,21 @@ def zo_most_fw_plus(
     'sampled'
     """
     return replaced(most_fw_plus(mu_c, b), name="zo-most-fw+", oracle=oracle)
+
+
+@_named("zo-most-al")
+def zo_most_al(
+    beta_0: float | None = None,
+    dual_step: float | None = None,
+    oracle: ZerothOrder = CGE(),  # noqa: B008
+) -> Method:
+    """MOST-AL on values.
+
+    >>> import mostfw as fw
+    >>> print(fw.methods.zo_most_al().oracle)
+    values (CGE)
+    """
+    return replaced(most_al(beta_0, dual_step), name="zo-most-al", oracle=oracle)
 
 
 @_named("spider-fw")

@@ -21,6 +21,7 @@ from . import checks, trees
 from .objectives import Objective
 from .registry import Registry
 from .schedules import Power
+from .shuffling import Turn
 from .terms import Numbers, Term
 from .trees import Point
 
@@ -131,6 +132,9 @@ class Estimated(Term):
     def draw(self, key: Any, feed: Any) -> Any:
         # The objective's own sample: with one seed, first and zeroth order see the same data.
         return self.objective.draw(key, feed), _directions(key)
+
+    def draw_in_turn(self, key: Any, feed: Any, turn: Turn) -> Any:
+        return self.objective.draw_in_turn(key, feed, turn), _directions(key)
 
     def whole_draw(self, key: Any) -> Any:
         return None, _directions(key)

@@ -7,13 +7,18 @@ import enum
 import functools
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from . import counting
+from .bounds import Bounds
+from .certificates import Certificate
 from .errors import MissingDependencyError
 from .frank_wolfe import State, multipliers
 from .method import Method
 from .problem import Problem
+
+_multipliers = eqx.filter_jit(multipliers)
 
 
 class Status(enum.Enum):
@@ -27,6 +32,8 @@ class Status(enum.Enum):
     ITERATIONS = "the iteration budget was used"
     SECONDS = "the time budget was used"
     TOLERANCE = "the tolerances were reached"
+    CERTIFIED = "the certificate shows that the gap is small enough"
+    INFEASIBLE = "infeasible (suspected): no point of the domain seems to keep all constraints"
     CALLBACK = "the callback asked to stop"
     STREAM_ENDED = "the stream of minibatches ended"
     NON_FINITE = "a number became NaN or infinite"
@@ -98,6 +105,11 @@ class Record:
         return row
 
 
+def worst_violation(record: Record) -> float:
+    """The largest relative violation; 0 without constraints."""
+    return max(record.relative_violation.values(), default=0.0)
+
+
 class History(list[Record]):
     """The record points of a run, oldest first.
 
@@ -158,7 +170,7 @@ class Result:
     compile_seconds: float
     seed: int
     state: State = dataclasses.field(repr=False)
-    certificate: Any = None
+    bounds: Bounds = dataclasses.field(repr=False)
 
     @property
     def last(self) -> Record:
@@ -195,8 +207,34 @@ class Result:
     def dual(self) -> dict[str, np.ndarray]:
         """The multiplier of each constraint: the penalty's weight (Gx - Proj)/mu_k."""
         with self.problem.precision():
-            found = multipliers(self.problem.on_device(), self.method, self.state)
+            found = _multipliers(self.problem.on_device().core(), self.method, self.state)
             return {name: np.asarray(value) for name, value in found.items()}
+
+    @functools.cached_property
+    def certificate(self) -> Certificate | None:
+        """What is known about the optimum; the last bound is worked out when this is first read.
+
+        None where there is none: `evidence` then says why.
+
+        >>> import numpy as np, mostfw as fw
+        >>> problem = fw.Problem(fw.objectives.Linear(np.array([3.0, 1.0])), fw.domains.Simplex(2))
+        >>> result = fw.solve(problem, "sfw", iterations=10)
+        >>> result.certificate.kind, round(result.certificate.lower, 6)
+        ('proved', 1.0)
+        """
+        if not self.history or self.status is Status.NON_FINITE:
+            return None
+        with self.problem.precision():
+            return self.bounds.certificate(
+                self.method, self.state, self.x, worst_violation(self.last), self.seconds
+            )
+
+    @property
+    def evidence(self) -> str:
+        """What speaks for an infeasible problem, or why there is no certificate; else empty."""
+        if self.bounds.infeasible is not None:
+            return self.bounds.infeasible
+        return "" if self.certificate is not None else self.bounds.reason
 
     @property
     def answer(self) -> Any:
@@ -217,7 +255,7 @@ class Result:
             "relative_violation": self.relative_violation,
             **self.last.metrics,
             "counts": dataclasses.asdict(self.counts),
-            "certificate": self.certificate,
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             "status": str(self.status),

@@ -61,6 +61,13 @@ class ConvexSet(eqx.Module):
         l = floating(l)
         return self._support(l).astype(l.dtype)
 
+    def supported(self, l: ArrayLike) -> Array:
+        """The nearest array to `l` whose support is finite; `l` itself for bounded sets.
+
+        Rounding, or a mean of several multipliers, leaves that cone by a little.
+        """
+        return floating(l)
+
     def residual(self, r: ArrayLike, guess: Array | None = None) -> tuple[Array, Array | None]:
         """r - project(r), and a guess for the next r where a projection is searched for.
 
@@ -196,6 +203,9 @@ class Orthant(ConvexSet):
     def _support(self, l: Array) -> Array:
         return jnp.where(jnp.all(l * self.sign <= 0), 0, jnp.inf)
 
+    def supported(self, l: ArrayLike) -> Array:
+        return jnp.minimum(floating(l), 0) if self.sign > 0 else jnp.maximum(floating(l), 0)
+
     def __str__(self) -> str:
         return f"Orthant({'>=' if self.sign > 0 else '<='} 0)"
 
@@ -237,6 +247,11 @@ class Box(ConvexSet):
         # infinite bounds stay out of the products, where 0 * inf would be NaN
         value = jnp.sum(l * jnp.where(finite, bound, 0))
         return jnp.where(jnp.all(finite | (l == 0)), value, jnp.inf)
+
+    def supported(self, l: ArrayLike) -> Array:
+        l = floating(l)
+        bound = jnp.where(l > 0, self._fit(self.upper, l), self._fit(self.lower, l))
+        return jnp.where(jnp.isfinite(bound), l, 0)
 
     @staticmethod
     def examples() -> list[tuple[ConvexSet, Shape]]:
@@ -376,6 +391,10 @@ class HalfSpace(ConvexSet):
         near = _norm(l - along * unit) <= math.sqrt(jnp.finfo(l.dtype).eps) * _norm(l)
         return jnp.where(near & (along >= 0), along * offset, jnp.inf)
 
+    def supported(self, l: ArrayLike) -> Array:
+        unit, _ = self._unit(floating(l))
+        return jnp.maximum(jnp.sum(unit * l), 0) * unit
+
     @staticmethod
     def examples() -> list[tuple[ConvexSet, Shape]]:
         a = np.array([[1.0, -2.0, 0.0], [0.5, 3.0, -1.0]])
@@ -397,6 +416,9 @@ class Free(ConvexSet):
 
     def _support(self, l: Array) -> Array:
         return jnp.where(jnp.all(l == 0), 0, jnp.inf)
+
+    def supported(self, l: ArrayLike) -> Array:
+        return jnp.zeros_like(floating(l))
 
     @staticmethod
     def examples() -> list[tuple[ConvexSet, Shape]]:

@@ -12,6 +12,7 @@ from jax import lax
 
 from . import counting, trees
 from .oracles import Probe
+from .shuffling import Turn
 from .terms import Numbers, Term
 from .trees import Point, replaced
 
@@ -67,7 +68,8 @@ class Estimate(eqx.Module):
         """Another y, the same counts."""
         return replaced(self, stored=y, factor=jnp.ones_like(self.factor))
 
-    def _counted(self, term: Term, samples: Any, when: Any = True) -> Estimate:
+    def counted(self, term: Term, samples: Any, when: Any = True) -> Estimate:
+        """The same, with so many samples of a term more in its counts."""
         amount = samples * term.calls
         counts = dict(self.counts)
         counts[term.counter] = counting.plus(counts[term.counter], amount, when)
@@ -84,12 +86,24 @@ class Sight(eqx.Module):
     draws: tuple[Any, ...]
 
     @staticmethod
-    def open(terms: Sequence[Term], x: Point, numbers: Numbers, key: Any, feed: Any) -> Sight:
-        """Draws this iteration's sample; `feed` is the minibatch of an online objective."""
-        draws = tuple(
-            term.draw(jax.random.fold_in(key, index), feed) for index, term in enumerate(terms)
-        )
-        return Sight(tuple(terms), x, numbers, key, draws)
+    def open(
+        terms: Sequence[Term],
+        x: Point,
+        numbers: Numbers,
+        key: Any,
+        feed: Any,
+        turn: Turn | None = None,
+    ) -> Sight:
+        """Draws this iteration's sample; `feed` is the minibatch of an online objective. Without
+        a turn, which says where in a pass a run is, all draws are with replacement."""
+        draws = []
+        for index, term in enumerate(terms):
+            own = jax.random.fold_in(key, index)
+            if turn is None:
+                draws.append(term.draw(own, feed))
+            else:
+                draws.append(term.draw_in_turn(own, feed, turn.of_term(index)))
+        return Sight(tuple(terms), x, numbers, key, tuple(draws))
 
     def at(self, x: Point, numbers: Numbers | None = None) -> Sight:
         """The same sample seen from another point."""
@@ -115,7 +129,7 @@ class Sight(eqx.Module):
                 weight = c * term.scale(term.batch) * term.gain(self.numbers)
                 message = term.message(term.look(self.x, xi), xi, self.numbers)
                 message = trees.scaled(weight, message)
-                estimate = estimate._counted(term, term.batch, _acts(c))
+                estimate = estimate.counted(term, term.batch, _acts(c))
             held.append(message)
         return estimate, tuple(held)
 
@@ -123,7 +137,7 @@ class Sight(eqx.Module):
         """The estimate as it is, with one more look at this sample counted."""
         for term in self.terms:
             size = (term.total or 1) if term.whole else term.batch
-            estimate = estimate._counted(term, size, when)
+            estimate = estimate.counted(term, size, when)
         return estimate
 
     def add_whole(self, estimate: Estimate, c: Any) -> Estimate:
@@ -153,7 +167,7 @@ class Sight(eqx.Module):
                 digit = left if last else left % _PIECE
                 estimate = self._add_pieces(term, estimate, c, key, piece, digit, drawn)
                 left, piece = left // _PIECE, piece * _PIECE
-            estimate = estimate._counted(term, drawn, _acts(c))
+            estimate = estimate.counted(term, drawn, _acts(c))
             estimate = when(every, lambda e, term=term: self._add_whole(term, e, c), estimate)
         return estimate
 
@@ -174,7 +188,7 @@ class Sight(eqx.Module):
         if term.whole:
             return self._add_whole(term, estimate, c)
         estimate = self._add_sampled(term, estimate, c * term.scale(term.batch), xi, before)
-        return estimate._counted(term, term.batch, _acts(c))
+        return estimate.counted(term, term.batch, _acts(c))
 
     def _add_sampled(
         self, term: Term, estimate: Estimate, c: Any, xi: Any, before: Any = None
@@ -200,7 +214,7 @@ class Sight(eqx.Module):
             share = c / estimate.factor
             stored = term.add_whole(estimate.stored, share, self.x, self.numbers)
             estimate = replaced(estimate, stored=stored)
-        return estimate._counted(term, term.total or 1, _acts(c))
+        return estimate.counted(term, term.total or 1, _acts(c))
 
 
 def _acts(c: Any) -> Any:

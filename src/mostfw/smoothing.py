@@ -1,8 +1,9 @@
-"""How constraints enter the direction: a penalty whose smoothing mu_k shrinks (homotopy)."""
+"""How constraints enter the direction: by a penalty whose smoothing mu_k shrinks (homotopy), or by
+an augmented Lagrangian, a penalty whose center moves with a dual variable."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,22 +15,88 @@ from .terms import Numbers
 class Penalty(eqx.Module):
     """Each constraint is replaced by w/(2 mu_k) dist(Gx, X)^2.
 
+    If it is `scaled`, mu_k is in the problem's own units (`mostfw.scaling`), which also give the
+    weights; else in the user's, with the weights of the constraints.
+
     >>> import mostfw as fw
     >>> print(fw.smoothing.Penalty(fw.schedules.Power(1.5, exponent=0.5)))
     penalty, mu_k = 1.5/k^(1/2)
     """
 
     mu: Schedule
+    scaled: bool = eqx.field(static=True, default=False)
+    dual: ClassVar[bool] = False
 
-    def inverse(self, k: Any) -> Any:
+    def strength(self, k: Any) -> Any:
         """1/mu_k: 0 where mu_k is infinite (k = 0), so that nothing is 0 times infinity."""
         return 1 / self.mu(k)
 
+    def dual_step(self, k: Any, sampled: bool = False) -> Any:
+        return 0.0
+
+    @property
+    def formula(self) -> str:
+        return f"mu = {self.mu}"
+
     def __str__(self) -> str:
-        return f"penalty, mu_k = {self.mu}"
+        return f"penalty, mu_k = {self.mu}{_units(self.scaled)}"
 
 
-def numbers_at(k: Any, smoothing: Penalty | None, rho: Schedule, size: Any, dtype: Any) -> Numbers:
+class AugmentedLagrangian(eqx.Module):
+    """Each constraint has a dual variable l, and beta_k/2 dist(Gx + l/beta_k, X)^2 in its place.
+
+    beta_k = beta_0 (k+1)^(1/2). At each new point l moves by sigma (Gx - Proj_X(Gx + l/beta_k)),
+    sigma = min(`dual_step`, 4 beta_k eta^2 ||G||^2/||r||^2), r that residual, and at most beta_k.
+    So l is always a mean of itself and a normal of X, and never leaves the directions in which X
+    has an end: l <= 0 for Gx >= 0. Rows that are sampled move their l when they are drawn, as far
+    as `boost` of the steps would that they wait for on average, and at most by beta_k.
+
+    With exact gradients this is CGAL (Yurtsever, Fercoq, Cevher 2019), whose objective and
+    violation are O(k^-1/2). With sampled gradients or rows nothing is proved: it is measured.
+
+    >>> import mostfw as fw
+    >>> print(fw.smoothing.AugmentedLagrangian(0.5))
+    augmented Lagrangian, beta_k = 0.5 (k+1)^(1/2), dual step 0.5
+    """
+
+    beta_0: Any
+    own_step: Any = None  # None: beta_0
+    boost: Any = 0.3
+    scaled: bool = eqx.field(static=True, default=False)  # as in `Penalty`
+    dual: ClassVar[bool] = True
+
+    def strength(self, k: Any) -> Any:
+        beta_0 = jnp.asarray(self.beta_0)
+        return beta_0 * jnp.sqrt(jnp.asarray(k).astype(beta_0.dtype) + 1)
+
+    def dual_step(self, k: Any, sampled: bool = False) -> Any:
+        """sigma/beta_k."""
+        step = self.beta_0 if self.own_step is None else self.own_step
+        ratio = jnp.minimum(step / self.strength(k), 1)
+        return self.boost * ratio if sampled else ratio
+
+    @property
+    def formula(self) -> str:
+        return f"beta = {float(self.beta_0):g} (k+1)^(1/2)"
+
+    def __str__(self) -> str:
+        step = self.beta_0 if self.own_step is None else self.own_step
+        return (
+            f"augmented Lagrangian, beta_k = {float(self.beta_0):g} (k+1)^(1/2), "
+            f"dual step {float(step):g}{_units(self.scaled)}"
+        )
+
+
+def _units(scaled: bool) -> str:
+    return ", in the problem's units" if scaled else ""
+
+
+Smoothing = Penalty | AugmentedLagrangian
+
+
+def numbers_at(
+    k: Any, smoothing: Smoothing | None, rho: Schedule, size: Any, dtype: Any
+) -> Numbers:
     """The numbers of iteration k.
 
     >>> import numpy as np, mostfw as fw
@@ -40,9 +107,13 @@ def numbers_at(k: Any, smoothing: Penalty | None, rho: Schedule, size: Any, dtyp
     >>> float(numbers.penalty)
     1.0
     """
-    penalty = 0.0 if smoothing is None else smoothing.inverse(k)
+    penalty = 0.0 if smoothing is None else smoothing.strength(k)
+    steps = (0.0, 0.0) if smoothing is None else map(smoothing.dual_step, (k, k), (False, True))
+    dual_step, sampled_step = (jnp.asarray(step, dtype) for step in steps)
     return Numbers(
         penalty=jnp.asarray(penalty, dtype),
+        dual_step=dual_step,
+        sampled_step=sampled_step,
         rho=jnp.asarray(rho(k), dtype),
         size=jnp.asarray(size, dtype),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import operator
 import time
@@ -17,6 +16,7 @@ import numpy as np
 from . import checks
 from . import methods as presets
 from .atoms import RankOneSymmetric
+from .bounds import Bounds
 from .errors import InvalidInputError, NonFiniteError
 from .frank_wolfe import State, advance, current, direction, numbers_of, start
 from .measures import measures, recorded
@@ -24,40 +24,15 @@ from .method import Method
 from .objectives import Online
 from .problem import Problem
 from .progress import Bar
-from .result import Counts, History, Record, Result, Status
+from .result import Counts, History, Record, Result, Status, worst_violation
+from .shuffling import Turn
 from .sight import Estimate, Sight
+from .stopping import Certified, Stop, check_stop
 from .streams import Feeder
 from .trees import Point, replaced
 
 SLAB_BYTES = 2**30
 CHUNK_SECONDS = 1.0  # budgets and progress are looked at about this often
-
-
-@dataclasses.dataclass(frozen=True)
-class Tolerance:
-    """Stop when |relative gap| and every relative violation are this small.
-
-    The gap is against the known optimum of the problem.
-
-    >>> import mostfw as fw
-    >>> fw.Tolerance(gap=1e-2, violation=1e-3).violation
-    0.001
-    """
-
-    gap: float = math.inf
-    violation: float = math.inf
-
-    def __post_init__(self) -> None:
-        if self.gap == self.violation == math.inf:
-            raise InvalidInputError("Tolerance needs gap= or violation=: without, all is reached.")
-        for name in ("gap", "violation"):
-            if getattr(self, name) != math.inf:
-                checks.number(f"the tolerance of {name}", getattr(self, name), least=0)
-
-    def reached(self, record: Record) -> bool:
-        gap = math.inf if record.relative_gap is None else abs(record.relative_gap)
-        worst = max(record.relative_violation.values(), default=0.0)
-        return (gap <= self.gap or math.isinf(self.gap)) and worst <= self.violation
 
 
 def solve(
@@ -67,7 +42,8 @@ def solve(
     iterations: int = 10_000,
     seconds: float | None = None,
     seed: int | None = None,
-    stop: Tolerance | None = None,
+    stop: Stop | None = None,
+    certify: bool | None = None,
     record: int | Iterable[int] | None = None,
     callback: Callable[[Record], bool | None] | None = None,
     progress: bool | None = None,
@@ -79,7 +55,10 @@ def solve(
       constraints).
     - `iterations`, `seconds`: budgets; of seconds only the steps count, not compiling or
       evaluating. Reaching one is a status, not an error.
-    - `stop`: tolerances, looked at where records are made.
+    - `stop`: a `Tolerance` or `Certified` gap, looked at where records are made.
+    - `certify`: bounds on the optimum, for convex objectives. None: where records are made, in at
+      most 5% of the run's seconds (and outside of them), but not for points of a gigabyte; True:
+      for those too; False: none. An infeasible problem ends the run with `Status.INFEASIBLE`.
     - `record`: iterations to evaluate at: None for geometric spacing, a number for every so many,
       or the iterations themselves. The last one is always recorded.
     - `callback(record)`: sees iteration, measures and counts; returning True stops the run.
@@ -98,8 +77,11 @@ def solve(
     >>> round(result.objective, 6), result.counts.lmo
     (1.0, 50)
     """
-    run = _Run(problem, _chosen(problem, method), seed, warm_start)
-    _check_budgets(problem, iterations, seconds, stop)
+    method = _chosen(problem, method)
+    _check_budgets(iterations, seconds)
+    check_stop(problem, stop, certify)
+    run = _Run(problem, method, seed, warm_start)
+    run.bounds = _bounds(problem, warm_start, certify, stop)
     first = run.done
     points = _record_points(record, first, first + iterations)
     bar = Bar(first, first + iterations, progress)
@@ -126,19 +108,21 @@ def _chosen(problem: Problem, method: Method | str | None) -> Method:
     return method
 
 
-def _check_budgets(
-    problem: Problem, iterations: int, seconds: float | None, stop: Tolerance | None
-) -> None:
+def _check_budgets(iterations: int, seconds: float | None) -> None:
     checks.whole("iterations", iterations, 1, 2**31 - 2)
     if seconds is not None:
         checks.number("seconds", seconds, above=0)
-    if stop is not None and not isinstance(stop, Tolerance):
-        raise InvalidInputError(f"stop is {stop!r}: give a mostfw.Tolerance(gap=, violation=).")
-    if stop is not None and math.isfinite(stop.gap) and problem.optimum is None:
-        raise InvalidInputError(
-            f"stop asks for a gap of {stop.gap:g}, but the problem's optimum is not known: give "
-            "Problem(optimum=...), or stop on violation only."
-        )
+
+
+def _bounds(
+    problem: Problem, warm_start: Result | None, certify: bool | None, stop: Stop | None
+) -> Bounds:
+    eager = isinstance(stop, Certified)  # the run waits for them
+    if eager:
+        certify = True
+    if warm_start is not None and warm_start.problem is problem:
+        return warm_start.bounds.continued(certify, eager)
+    return Bounds(problem, certify, eager)
 
 
 def _record_points(record: int | Iterable[int] | None, first: int, last: int) -> list[int]:
@@ -176,6 +160,7 @@ class _Run:
         self.seed = checks.whole("seed", seed, 0, 2**32 - 1)
         self.seconds, self.compile_seconds = 0.0, 0.0
         self.history = History()
+        self.bounds = Bounds(problem)
         with problem.precision():
             self.on_device = problem.on_device()
             self.core = self.on_device.core()
@@ -203,7 +188,7 @@ class _Run:
         self,
         points: list[int],
         seconds: float | None,
-        stop: Tolerance | None,
+        stop: Stop | None,
         callback: Callable[[Record], bool | None] | None,
         bar: Bar,
     ) -> Result:
@@ -219,13 +204,37 @@ class _Run:
             status = self._until(point, limit, bar)
             record = self._record()
             bar.show(record)
-            if status is None and stop is not None and stop.reached(record):
-                status = Status.TOLERANCE
+            self._bound(record, last=status is not None or point == points[-1])
+            if status is None:
+                status = self._stopped(stop, record)
             if callback is not None and callback(record) and status is None:
                 status = Status.CALLBACK
             if status is not None:
-                return self._result(status)
-        return self._result(Status.ITERATIONS)
+                return self._result(self._concluded(status))
+        return self._result(self._concluded(Status.ITERATIONS))
+
+    def _bound(self, record: Record, last: bool) -> None:
+        compiled = self.bounds.compile_seconds
+        self.bounds.observe(
+            self.core, self.method, self.state, self.seconds, worst_violation(record), last
+        )
+        self.compile_seconds += self.bounds.compile_seconds - compiled
+
+    def _stopped(self, stop: Stop | None, record: Record) -> Status | None:
+        if self.bounds.infeasible is not None:
+            return Status.INFEASIBLE
+        if isinstance(stop, Certified):
+            known = self.bounds.known(record.objective, worst_violation(record))
+            return Status.CERTIFIED if stop.reached(record, known) else None
+        return Status.TOLERANCE if stop is not None and stop.reached(record) else None
+
+    def _concluded(self, status: Status) -> Status:
+        """A budget that was used up may have been used in vain."""
+        if status in (Status.ITERATIONS, Status.SECONDS, Status.STREAM_ENDED):
+            self.bounds.conclude(self.core, self.method, self.state)
+            if self.bounds.infeasible is not None:
+                return Status.INFEASIBLE
+        return status
 
     def _compile(self) -> None:
         began = time.perf_counter()
@@ -311,6 +320,7 @@ class _Run:
             compile_seconds=self.compile_seconds,
             seed=self.seed,
             state=self.state,
+            bounds=self.bounds,
         )
 
     def _fail(self) -> None:
@@ -391,7 +401,8 @@ def _culprit(problem: Problem, method: Method, state: State, key: Any, feed: Any
     k = state.k
     sample_key, _ = jax.random.split(jax.random.fold_in(key, k))
     numbers = numbers_of(method, k, state)
-    sight = Sight.open(method.terms(problem), state.x, numbers, sample_key, feed)
+    turn = Turn(k, key)
+    sight = Sight.open(method.terms(problem), state.x, numbers, sample_key, feed, turn)
     for index, term in enumerate(sight.terms):
         alone = Sight((term,), sight.x, sight.numbers, sight.key, (sight.draws[index],))
         if not _finite(alone.add(Estimate.zero(problem.structure), 1.0).y):

@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from . import checks
+from .bounds import Bounds
 from .errors import InvalidInputError, NonFiniteError
 from .frank_wolfe import State, start, step
 from .measures import measures, recorded
@@ -80,7 +81,7 @@ def sweep(
     1.0 0.4
     """
     chosen, numbers = _members(problem, methods, seeds)
-    _check_budgets(problem, iterations, None, None)
+    _check_budgets(iterations, None)
     points = _record_points(record, 0, iterations)
     bar = Bar(0, iterations, progress)
     run = _Sweep(problem, chosen, numbers)
@@ -276,6 +277,7 @@ class _Sweep:
             compile_seconds=self.compile_seconds,
             seed=self.seeds[index],
             state=state,
+            bounds=Bounds(self.problem),
         )
 
 

@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from .errors import InvalidInputError
+from .shuffling import Turn
 from .trees import Point, Structure
 
 
@@ -28,6 +29,9 @@ class Numbers(eqx.Module):
     penalty: jax.Array  # 1/mu_k; 0 at k = 0, where mu_0 never acts
     rho: jax.Array  # radius of zeroth-order differences
     size: jax.Array  # |f| as last seen by a zeroth-order oracle, 0 before
+    # steps of an augmented Lagrangian's multipliers, in units of `penalty`; 0 for a penalty
+    dual_step: jax.Array
+    sampled_step: jax.Array  # of rows that are sampled, for each step that they wait
 
 
 class Term(eqx.Module):
@@ -77,6 +81,10 @@ class Term(eqx.Module):
             return feed
         return None if self.whole else self.sample(key, self.batch)
 
+    def draw_in_turn(self, key: Any, feed: Any, turn: Turn) -> Any:
+        """As `draw`, for terms whose draws depend on the iteration too, as those of passes do."""
+        return self.draw(key, feed)
+
     def whole_draw(self, key: Any) -> Any:
         """What a message of the whole sum needs; None where `add_whole` does without."""
         return None
@@ -104,6 +112,10 @@ class Term(eqx.Module):
     def table_message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
         """The message with one entry a summand, as a table stores it."""
         return self.message(view, xi, numbers)
+
+    def weighted(self, message: Any, xi: Any) -> Any:
+        """Messages with one entry a summand, each times the weight that this draw gives it."""
+        return message
 
     def table_spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
         """y + c times the sum of such messages, without rescaling."""

@@ -22,6 +22,7 @@ from .methods import trimmed
 from .objectives import FiniteSum, Objective
 from .problem import Problem
 from .schedules import Power
+from .shuffling import Turn, Visit
 from .sight import Estimate, Sight
 from .terms import Numbers, Term
 from .trackers import Tracker
@@ -51,7 +52,7 @@ def _random(key: Any, structure: Any) -> Any:
 
 def _numbers(dtype: Any) -> Numbers:
     one = jnp.ones((), dtype)
-    return Numbers(penalty=one, rho=one * 1e-2, size=one)
+    return Numbers(penalty=one, rho=one * 1e-2, size=one, dual_step=one, sampled_step=one)
 
 
 def check_domain(domain: Domain, trials: int = 4, tolerance: float = 1e-6) -> None:
@@ -82,6 +83,12 @@ def check_domain(domain: Domain, trials: int = 4, tolerance: float = 1e-6) -> No
                 abs(float(trees.inner(s, z) - found.value)) <= tolerance * size,
                 "the LMO's value is <s, atom>",
             )
+            least = domain.least(jax.tree.map(np.asarray, s)).value
+            _require(
+                least <= float(trees.inner(s, z)) + 1e-14 * size,  # the atom itself is rounded
+                "least(s) is not above the value of any point",
+            )
+            _require(least >= float(found.value) - tolerance * size, "least(s) is near the minimum")
             for point in points:
                 _require(
                     float(found.value) <= float(trees.inner(s, point)) + tolerance * size,
@@ -201,7 +208,8 @@ def _distance_to(constraint: Affine) -> Any:
 
 
 def check_objective(objective: Objective, like: Any, draws: int = 4000) -> None:
-    """Draws are unbiased in value and gradient, and the gradient is the value's.
+    """Draws are unbiased in value and gradient, those of passes too, and the gradient is the
+    value's.
 
     >>> import numpy as np, mostfw as fw
     >>> fw.testing.check_objective(fw.objectives.Linear(np.eye(3), batch=4), np.eye(3))
@@ -217,8 +225,8 @@ def check_objective(objective: Objective, like: Any, draws: int = 4000) -> None:
             x = trees.symmetrised(x)
         numbers = _numbers(jnp.float64)
         zero = trees.zeros(structure)
-        if not objective.whole:
-            xi = objective.sample(jax.random.PRNGKey(3), objective.batch)
+        for draw in _draws(objective):
+            xi = draw(jax.random.PRNGKey(3))
             got = _sampled_gradient(objective, x, xi, numbers)
             want = jax.grad(objective.value)(x, xi)
             if objective.symmetric:
@@ -229,12 +237,29 @@ def check_objective(objective: Objective, like: Any, draws: int = 4000) -> None:
         whole = objective.add_whole(zero, 1.0, x, numbers)
         want = jax.grad(lambda p: objective.whole_value(p))(x)
         _close(whole, want, "add_whole is the gradient of whole_value")
-        if not objective.whole:
-            _check_mean(objective, x, whole, objective.symmetric, numbers, draws)
-            values = jax.vmap(
-                lambda key: objective.value(x, objective.sample(key, objective.batch))
-            )(jax.random.split(jax.random.PRNGKey(4), draws))
+        for draw in _draws(objective):
+            _check_mean(objective, x, whole, objective.symmetric, numbers, draws, draw)
+            values = jax.vmap(lambda key: objective.value(x, draw(key)))(  # noqa: B023
+                jax.random.split(jax.random.PRNGKey(4), draws)
+            )
             _unbiased(values[:, None], jnp.asarray(objective.whole_value(x))[None], "values")
+
+
+def _draws(objective: Objective) -> list[Any]:
+    """The ways from a key to a draw: with replacement, and some step of a pass where it has them;
+    none where nothing is sampled."""
+
+    def sampled(key: Any) -> Any:
+        return objective.sample(key, objective.batch)
+
+    def visited(key: Any) -> Any:
+        return objective.draw_in_turn(key, None, Turn(jax.random.randint(key, (), 1, 99), key))
+
+    if objective.whole:
+        return []
+    if objective.online or not isinstance(jax.eval_shape(visited, jax.random.PRNGKey(0)), Visit):
+        return [sampled]
+    return [sampled, visited]
 
 
 def _sampled_gradient(term: Term, x: Any, xi: Any, numbers: Numbers) -> Any:
@@ -244,10 +269,17 @@ def _sampled_gradient(term: Term, x: Any, xi: Any, numbers: Numbers) -> Any:
 
 
 def _check_mean(
-    term: Term, x: Any, whole: Any, symmetric: bool, numbers: Numbers, draws: int = 4000
+    term: Term,
+    x: Any,
+    whole: Any,
+    symmetric: bool,
+    numbers: Numbers,
+    draws: int = 4000,
+    draw: Any = None,
 ) -> None:
     def one(key: Any) -> jax.Array:
-        gradient = _sampled_gradient(term, x, term.sample(key, term.batch), numbers)
+        xi = term.sample(key, term.batch) if draw is None else draw(key)
+        gradient = _sampled_gradient(term, x, xi, numbers)
         gradient = trees.symmetrised(gradient) if symmetric else gradient
         return jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(gradient)])
 

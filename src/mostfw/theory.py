@@ -293,6 +293,9 @@ spider-fw   | -1   | -     | finite sum    | none          | SFO | O(n log(1/eps
 svrf        | -1   | -     | finite sum    | none          | SFO | O(n log(1/eps) + eps^-2) | Hazan
 saga-fw     | -    | -     | finite sum    | none          | SFO | not proved for convex f | Reddi
 cgal        | -1/2 | -1/2  | deterministic | deterministic | FO  | O(eps^-2)   | Fercoq
+most-al     | -    | -     | stochastic    | deterministic | SFO | measured only | Fercoq
+most-al+    | -    | -     | stochastic    | stochastic    | SFO | measured only | Fercoq
+zo-most-al  | -    | -     | stochastic    | deterministic | SZO | measured only | Fercoq
 """
 _REFERENCES = """
 Mokhtari, Hassani and Karbasi 2020, Stochastic conditional gradient methods

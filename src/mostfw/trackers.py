@@ -328,7 +328,8 @@ class Table(Tracker):
             if self.unbiased:
                 assert term.total is not None
                 y = trees.plus(y, factor, total)
-                y = term.table_spread(y, factor * term.total / slot.shape[0], change, xi)
+                weighted = term.weighted(change, xi)
+                y = term.table_spread(y, factor * term.total / slot.shape[0], weighted, xi)
             total = term.table_spread(total, 1.0, once, xi)
             if not self.unbiased:
                 y = trees.plus(y, factor, total)

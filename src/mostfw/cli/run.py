@@ -14,6 +14,8 @@ import numpy as np
 from .. import datasets, methods, oracles, problems
 from ..errors import InvalidInputError
 from ..problem import Problem
+from ..problems.kmeans import SAMPLINGS as KMEANS_SAMPLINGS
+from ..problems.sparsest_cut import SAMPLINGS as CUT_SAMPLINGS
 from ..result import Result
 from ..solve import solve
 from .devices import DEVICES, use_device
@@ -65,6 +67,12 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
 def _cut_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graph", help="edge list; default: the karate club, which ships along")
     parser.add_argument("--constraint-batch", type=_batch, help="sample the triangles (P+)")
+    parser.add_argument(
+        "--sampling",
+        choices=CUT_SAMPLINGS,
+        help="of the objective: shuffled passes over its edges (default) or entries, or entries "
+        "with replacement as in the paper",
+    )
 
 
 def _kmeans_options(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +81,12 @@ def _kmeans_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transpose", action="store_true", help="one column a point")
     parser.add_argument("--clusters", type=int, required=True)
     parser.add_argument("--constraint-batch", type=_batch, help="sample the signs (P+)")
-    parser.add_argument("--sampling", choices=("entries", "block"), default="entries")
+    parser.add_argument(
+        "--sampling",
+        choices=KMEANS_SAMPLINGS,
+        help="of the distances: shuffled passes (default), entries with replacement as in the "
+        "paper, or random blocks",
+    )
     parser.add_argument("--sign-weight", type=float, default=1000.0)
 
 
@@ -98,6 +111,7 @@ def _sparsest_cut(options: argparse.Namespace) -> Problem:
         options.graph or datasets.karate_club(),
         batch=options.batch,
         constraint_batch=options.constraint_batch,
+        sampling=options.sampling,
         optimum=options.optimum,
         dtype=options.dtype,
     )
@@ -230,4 +244,8 @@ def summary(result: Result) -> str:
         f"time       {result.seconds:.2f} s, compiling {result.compile_seconds:.2f} s; "
         f"ended because {result.status}"
     )
+    if result.certificate is not None:
+        lines.append(f"certified  {result.certificate}")
+    elif result.evidence:
+        lines.append(f"evidence   {result.evidence}")
     return "\n".join(lines)

@@ -42,7 +42,7 @@ def method_row(method: Method) -> tuple[str, ...]:
     rate = theory.rate(method.name)
     handling = method.constraints
     if method.smoothing is not None:
-        handling = f"{handling}, mu = {method.smoothing.mu}"
+        handling = f"{handling}, {method.smoothing.formula}"
     return (
         method.name,
         str(method.oracle),

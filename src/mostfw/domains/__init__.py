@@ -5,6 +5,7 @@ LMO means argmin, everywhere: `domain.lmo(s)` gives an atom z with <s, z> = min 
 
 from ._balls import L1Ball, L2Ball, Simplex
 from ._base import DOMAINS, Domain, LinearMinimum
+from ._least import Least
 from ._polytopes import Birkhoff, Box, KSparse, LinfBall, Product
 from ._spectral import NuclearBall, Spectrahedron
 
@@ -16,6 +17,7 @@ __all__ = [
     "KSparse",
     "L1Ball",
     "L2Ball",
+    "Least",
     "LinearMinimum",
     "LinfBall",
     "NuclearBall",

@@ -15,6 +15,7 @@ from .. import atoms, checks, trees
 from ..errors import ShapeError
 from ..trees import Point
 from ._base import DOMAINS, ArrayDomain, Domain, LinearMinimum, no_products
+from ._least import Least, below, host, sum_below
 
 
 @DOMAINS.register
@@ -48,6 +49,11 @@ class Simplex(ArrayDomain):
         height = jnp.where(active, jnp.asarray(self.total, flat.dtype), 0)
         atom = atoms.Sparse(index[None], height[None], self.shape)
         return LinearMinimum(atom, height * flat[index], no_products())
+
+    def least(self, direction: Point) -> Least:
+        lowest = float(np.min(host(direction)))
+        lowest = lowest if self.equality else min(lowest, 0.0)
+        return Least(below(float(self.total) * lowest), True)
 
     def excess(self, x: Point) -> jax.Array:
         over = jnp.sum(x) - self.total
@@ -87,6 +93,9 @@ class L1Ball(ArrayDomain):
         height = jnp.where(flat[index] > 0, -self.radius, self.radius).astype(flat.dtype)
         atom = atoms.Sparse(index[None], height[None], self.shape)
         return LinearMinimum(atom, height * flat[index], no_products())
+
+    def least(self, direction: Point) -> Least:
+        return Least(below(-float(self.radius) * float(np.max(np.abs(host(direction))))), True)
 
     def excess(self, x: Point) -> jax.Array:
         return jnp.maximum(jnp.sum(jnp.abs(x)) - self.radius, 0)
@@ -134,6 +143,14 @@ class L2Ball(ArrayDomain):
         unit = direction / jnp.where(length > 0, length, 1)
         point = jnp.asarray(self.center, direction.dtype) - self.radius * unit
         return LinearMinimum(atoms.Dense(point), jnp.sum(direction * point), no_products())
+
+    def least(self, direction: Point) -> Least:
+        s = host(direction).ravel()
+        scale = float(np.max(np.abs(s))) or 1.0  # squares neither overflow nor vanish
+        length = scale * math.sqrt(-sum_below(-((s / scale) ** 2)))
+        center = np.broadcast_to(host(self.center), self.shape).ravel()
+        middle, reach = sum_below(s * center), float(self.radius) * length
+        return Least(below(middle - reach, abs(middle) + reach, 16), True)
 
     def excess(self, x: Point) -> jax.Array:
         return jnp.maximum(trees.norm(x - jnp.asarray(self.center, x.dtype)) - self.radius, 0)

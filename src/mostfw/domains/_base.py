@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from .. import atoms
 from ..registry import Registry
 from ..trees import Point, Structure
+from ._least import Least
 
 DOMAINS: Registry = Registry("domain")
 
@@ -62,6 +63,14 @@ class Domain(eqx.Module):
     @abc.abstractmethod
     def diameter(self) -> float:
         """The largest distance between two points (the paper's D)."""
+
+    def least(self, direction: Point) -> Least:
+        """A number not above the minimum of <direction, .> over the domain, for certificates.
+
+        This default takes the LMO's value and does not call it proved: an LMO that stops early
+        ends above the minimum. A domain that knows better overrides it, on the host.
+        """
+        return Least(float(self.lmo(direction).value), False)
 
     def tangent(self, direction: Point) -> Point:
         """The part of a direction that the domain can see: its symmetric part for matrices."""

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from .. import atoms, checks
 from ..assignment import assign
@@ -18,6 +19,7 @@ from ..errors import InvalidInputError, ShapeError
 from ..trees import Point, Structure
 from ._balls import L1Ball, Simplex
 from ._base import DOMAINS, ArrayDomain, Domain, LinearMinimum, no_products
+from ._least import Least, below, host, sum_below
 from ._spectral import Spectrahedron
 
 
@@ -68,6 +70,10 @@ class Box(ArrayDomain):
         lower, upper = self._bounds(direction.dtype)
         corner = jnp.where(direction > 0, lower, upper)
         return LinearMinimum(atoms.Dense(corner), jnp.sum(direction * corner), no_products())
+
+    def least(self, direction: Point) -> Least:
+        s = host(direction)
+        return Least(sum_below(np.minimum(s * host(self.lower), s * host(self.upper))), True)
 
     def excess(self, x: Point) -> jax.Array:
         lower, upper = self._bounds(x.dtype)
@@ -126,6 +132,10 @@ class KSparse(ArrayDomain):
             atom, jnp.sum(values * flat[indices]) + 0 * jnp.sum(flat), no_products()
         )
 
+    def least(self, direction: Point) -> Least:
+        falling = np.sort(-np.abs(host(direction)).ravel())
+        return Least(below(float(self.radius) * sum_below(falling[: self.k])), True)
+
     def excess(self, x: Point) -> jax.Array:
         sizes = jnp.abs(x)
         over = jnp.maximum(jnp.sum(sizes) - self.k * self.radius, jnp.max(sizes) - self.radius)
@@ -168,6 +178,13 @@ class Birkhoff(Domain):
         return LinearMinimum(
             atoms.Permutation(columns, jnp.ones((), direction.dtype)), value, no_products()
         )
+
+    def least(self, direction: Point) -> Least:
+        s = host(direction)
+        rows, columns = linear_sum_assignment(s)
+        value = sum_below(s[rows, columns])
+        # Not proved: that this permutation is the best rests on the search's own comparisons.
+        return Least(below(value, self.n * float(np.max(np.abs(s))), 4.0 * self.n), False)
 
     def excess(self, x: Point) -> jax.Array:
         sums = jnp.concatenate([jnp.sum(x, 0), jnp.sum(x, 1)])
@@ -232,6 +249,14 @@ class Product(Domain):
             functools.reduce(jnp.add, [minimum.value for minimum in leaves]),
             sum((minimum.matvecs for minimum in leaves), no_products()),
         )
+
+    def least(self, direction: Point) -> Least:
+        found = jax.tree.leaves(
+            self._map(lambda part, s: part.least(s), direction),
+            is_leaf=lambda node: isinstance(node, Least),
+        )
+        value = sum_below(np.array([part.value for part in found]))
+        return Least(value, all(part.proved for part in found))
 
     def tangent(self, direction: Point) -> Point:
         return self._map(lambda part, leaf: part.tangent(leaf), direction)

@@ -15,6 +15,7 @@ from .. import atoms, checks, linalg, operators, trees
 from ..errors import InvalidInputError
 from ..trees import Point, Structure
 from ._base import DOMAINS, ArrayDomain, Domain, LinearMinimum, no_products
+from ._least import Least, below, largest_singular_value, lowest_eigenvalue
 
 
 @DOMAINS.register
@@ -87,6 +88,13 @@ class Spectrahedron(Domain):
         matvecs = sum((pair.matvecs for pair in pairs), no_products())
         return LinearMinimum(self._tree(chosen), jnp.where(active, trace * lowest, 0), matvecs)
 
+    def least(self, direction: Point) -> Least:
+        found = [lowest_eigenvalue(block) for block in self._blocks(direction)]
+        lowest = min(one.value for one in found)
+        if not self.equality:
+            lowest = min(lowest, 0.0)
+        return Least(below(float(self.trace) * lowest), all(one.proved for one in found))
+
     def excess(self, x: Point) -> jax.Array:
         blocks = self._blocks(x)
         lowest = jnp.stack([jnp.linalg.eigvalsh(b)[0] for b in blocks]).min()
@@ -139,6 +147,10 @@ class NuclearBall(ArrayDomain):
         radius = jnp.asarray(self.radius, pair.value.dtype)
         atom = atoms.RankOne(pair.left, pair.right, -radius)
         return LinearMinimum(atom, -radius * pair.value, pair.matvecs)
+
+    def least(self, direction: Point) -> Least:
+        largest = largest_singular_value(direction)
+        return Least(below(-float(self.radius) * largest.value), largest.proved)
 
     def excess(self, x: Point) -> jax.Array:
         return jnp.maximum(jnp.sum(jnp.linalg.svd(x, compute_uv=False)) - self.radius, 0)

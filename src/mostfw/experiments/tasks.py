@@ -87,6 +87,7 @@ def _kmeans(options: Any, exact: bool, sampled: bool, bare: bool, seed: int) -> 
         options["clusters"],
         batch=None if exact else options["batch"],
         constraint_batch=options["constraint_batch"] if sampled else None,
+        sampling="entries",  # as in the paper, here and below
         sign_weight=options["sign_weight"],
         optimum=options.get("optimum"),
     )
@@ -112,6 +113,7 @@ def _sparsest_cut(options: Any, exact: bool, sampled: bool, bare: bool, seed: in
         graph,
         batch=None if exact else options["batch"],
         constraint_batch=options["constraint_batch"] if sampled else None,
+        sampling="entries",
         optimum=options["optimum"],
     )
 

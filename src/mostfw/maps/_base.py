@@ -62,6 +62,14 @@ class LinearMap(eqx.Module):
         """(G'u) v for a map of symmetric matrices: the direction applied instead of formed."""
         return dot(self.adjoint(u, structure), v)
 
+    def placed(self, u: jax.Array) -> jax.Array:
+        """An array like Gx, 0 where its places are no rows."""
+        return u
+
+    def row_norms(self, structure: Structure) -> jax.Array | None:
+        """||row i of G||, like Gx; None where all are the same by construction."""
+        return None
+
     def image_of(self, atom: Any) -> jax.Array | None:
         """Gz from an atom's factors, where that costs no more than a few vectors; else None.
 
@@ -88,6 +96,10 @@ class LinearMap(eqx.Module):
     def slots(self, structure: Structure) -> int:
         """The size of that table."""
         return self.rows(structure)
+
+    def places(self, rows: Any) -> jax.Array:
+        """Flat positions, in an array like Gx, that say what the drawn rows say: (copies, size)."""
+        return self.slot(rows)[None]
 
     def resolve(self, structure: Structure) -> LinearMap:
         """Checked against the structure of a point."""

@@ -47,6 +47,9 @@ class Dense(LinearMap):
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         return _unravel(structure, dot(u, self.matrix))
 
+    def row_norms(self, structure: Structure) -> jax.Array | None:
+        return jnp.linalg.norm(jnp.asarray(self.matrix), axis=1)
+
     def entries(self, x: Point, rows: Any) -> jax.Array:
         return dot(jnp.asarray(self.matrix)[rows], ravel_pytree(x)[0])
 
@@ -104,6 +107,10 @@ class Sparse(LinearMap):
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         flat = jnp.zeros(self.shape[1], u.dtype).at[self.columns].add(self.data * u[self.row_of])
         return _unravel(structure, flat)
+
+    def row_norms(self, structure: Structure) -> jax.Array | None:
+        squares = jnp.asarray(self.data) ** 2
+        return jnp.sqrt(jax.ops.segment_sum(squares, jnp.asarray(self.row_of), self.shape[0]))
 
     def _drawn(self, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Columns and data of the drawn rows, short rows filled up with zeros."""

@@ -33,7 +33,7 @@ def _require_square(linear_map: LinearMap, structure: Structure, least: int = 1)
         )
 
 
-class _OfSquare(LinearMap):
+class OfSquare(LinearMap):
     """A map of symmetric matrices."""
 
     @property
@@ -80,6 +80,11 @@ class Identity(LinearMap):
     def slot(self, rows: Any) -> jax.Array:
         return rows[0] * self.side + rows[1] if self.is_symmetric else rows
 
+    def places(self, rows: Any) -> jax.Array:
+        if not self.is_symmetric:
+            return rows[None]
+        return jnp.stack([self.slot(rows), self.slot((rows[1], rows[0]))])
+
     def forward(self, x: Point) -> jax.Array:
         return x
 
@@ -107,7 +112,7 @@ class Identity(LinearMap):
 
 
 @MAPS.register
-class RowSums(_OfSquare):
+class RowSums(OfSquare):
     """Gx = X 1 for a symmetric X; the adjoint is the symmetric part of u 1'.
 
     >>> import jax.numpy as jnp
@@ -212,7 +217,7 @@ class Entries(LinearMap):
 
 
 @MAPS.register
-class Trace(_OfSquare):
+class Trace(OfSquare):
     """Gx = (tr X).
 
     >>> import jax.numpy as jnp
@@ -240,7 +245,7 @@ class Trace(_OfSquare):
 
 
 @MAPS.register
-class TotalSpread(_OfSquare):
+class TotalSpread(OfSquare):
     """Gx = (n tr X - 1'X1): for a Gram matrix, the squared distances of all pairs, summed.
 
     >>> import jax.numpy as jnp
@@ -361,13 +366,15 @@ class Triangles(LinearMap):
     def forward(self, x: Point) -> jax.Array:
         return self.residual(x, lambda rows: rows)
 
+    def placed(self, u: jax.Array) -> jax.Array:
+        return jnp.where(self._once(u.shape[0], Slab(0, u.shape[0])), u, 0)
+
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
-        once = jnp.where(self._once(u.shape[0], Slab(0, u.shape[0])), u, 0)
+        once = self.placed(u)
         return self._put(jnp.sum(once, axis=2) + jnp.sum(once, axis=1), jnp.sum(once, axis=0))
 
     def residual(self, x: Point, residual: Residual) -> jax.Array:
-        every = Slab(0, x.shape[0])
-        return jnp.where(self._once(x.shape[0], every), residual(self._rows(x, every)), 0)
+        return self.placed(residual(self._rows(x, Slab(0, x.shape[0]))))
 
     def _once(self, n: int, middles: Slab) -> jax.Array:
         """Where j, i and k are three nodes and i < k."""

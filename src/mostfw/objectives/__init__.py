@@ -7,6 +7,7 @@ the objective, what a zeroth-order oracle may ask for) and `whole_value(x)`.
 from ._base import OBJECTIVES, Objective
 from ._covariance import Covariance
 from ._distances import SquaredDistances
+from ._edges import Laplacian
 from ._entries import EntryLoss
 from ._functions import FiniteSum, Sampled, Smooth
 from ._linear import Linear
@@ -17,6 +18,7 @@ __all__ = [
     "Covariance",
     "EntryLoss",
     "FiniteSum",
+    "Laplacian",
     "Linear",
     "Objective",
     "Online",

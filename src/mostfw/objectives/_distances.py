@@ -13,10 +13,11 @@ from jax import lax
 from .. import checks, trees
 from ..errors import InvalidInputError, ShapeError
 from ..operators import dot
-from ..terms import Numbers, batch_size
+from ..terms import Numbers
 from ..trees import Point, Structure
 from ._base import OBJECTIVES, Objective
-from ._linear import LinearForm, block_size, known_sampling
+from ._linear import SAMPLINGS, LinearForm, block_size, pair_grid
+from ._summed import summed_batch
 
 FUSED_FROM, FUSED_FEATURES = 2**15, 32
 
@@ -25,8 +26,9 @@ FUSED_FROM, FUSED_FEATURES = 2**15, 32
 class SquaredDistances(LinearForm):
     """<D, X> with D_ij = ||p_i - p_j||^2, the rows p_i of `points` given: what k-means minimises.
 
-    It samples as `Linear(D)` does and holds the points, never D: a draw costs a distance for each
-    of its entries. Only the gradient of the whole forms D, and drops it after use.
+    It samples as `Linear(D)` does (`sampling` too) and holds the points, never D: a draw costs a
+    distance for each of its entries. Only the gradient of the whole forms D, and drops it after
+    use.
 
     >>> import numpy as np, mostfw as fw
     >>> objective = fw.objectives.SquaredDistances([[0.0], [1.0], [5.0]], batch=4)
@@ -42,10 +44,10 @@ class SquaredDistances(LinearForm):
     sampling: str = eqx.field(static=True)
 
     def __init__(self, points: Any, batch: float | int | None = None, sampling: str = "entries"):
-        self.sampling = known_sampling(sampling)
+        self.sampling = checks.choice("sampling", sampling, SAMPLINGS)
         self.points = _centred(points)
-        self.total = self.side**2
-        size = batch_size(batch, self.total, "a SquaredDistances objective's entries")
+        self.total = pair_grid(self.side).total if self.by_pairs else self.side**2
+        size = summed_batch(batch, self.total, sampling, "a SquaredDistances objective's entries")
         drawn = sampling == "block" and size < self.total
         self.batch = block_size(size, self.side) if drawn else size
 
@@ -105,6 +107,7 @@ class SquaredDistances(LinearForm):
             (SquaredDistances(points, batch=6), x),
             (SquaredDistances(points, batch=0.5, sampling="block"), x),
             (SquaredDistances(points), x),
+            (SquaredDistances(points, batch=4, sampling="shuffled"), x),
         ]
 
 

@@ -11,17 +11,19 @@ import numpy as np
 
 from .. import checks, trees
 from ..errors import InvalidInputError, ShapeError
-from ..terms import Numbers, batch_size
+from ..terms import Numbers
 from ..trees import Point, Structure
 from ._base import OBJECTIVES, Objective
+from ._summed import REPLACEMENT, Counted, counted_batch, index_of
 
 
 @OBJECTIVES.register
-class EntryLoss(Objective):
+class EntryLoss(Counted):
     """The mean of (X_ij - value)^2/2 over observed entries (i, j) of a matrix X.
 
     `rows`, `columns` and `values` say one observation each; an entry may be observed several
-    times. `batch` samples the observations, and a sampled gradient is a scatter on their entries.
+    times. `batch` samples the observations, with replacement or, `sampling="shuffled"`, each once a
+    pass; a sampled gradient is a scatter on their entries.
 
     >>> import jax.numpy as jnp, mostfw as fw
     >>> objective = fw.objectives.EntryLoss([0, 1], [2, 0], [4.0, 2.0], batch=1)
@@ -35,8 +37,17 @@ class EntryLoss(Objective):
     values: Any
     batch: int = eqx.field(static=True)
     total: int | None = eqx.field(static=True)
+    sampling: str = eqx.field(static=True)
 
-    def __init__(self, rows: Any, columns: Any, values: Any, batch: float | int | None = None):
+    def __init__(
+        self,
+        rows: Any,
+        columns: Any,
+        values: Any,
+        batch: float | int | None = None,
+        sampling: str = "replacement",
+    ) -> None:
+        self.sampling = checks.choice("sampling", sampling, REPLACEMENT)
         self.row_index = _positions("rows", rows)
         self.column_index = _positions("columns", columns)
         values = checks.data("the values of an EntryLoss", values)
@@ -49,8 +60,9 @@ class EntryLoss(Objective):
                 f"the rows, columns and values of an EntryLoss have shapes {shapes}: "
                 "give three lists of one length."
             )
-        self.total = shapes[0][0]
-        self.batch = batch_size(batch, self.total, "an EntryLoss's observations")
+        total = shapes[0][0]
+        self.total = total
+        self.batch = counted_batch(batch, total, sampling, "an EntryLoss's observations")
 
     def resolve(self, structure: Structure) -> EntryLoss:
         shape = getattr(structure, "shape", ())
@@ -69,12 +81,9 @@ class EntryLoss(Objective):
                 )
         return self
 
-    def sample(self, key: Any, size: int) -> Any:
-        return jax.random.randint(key, (size,), 0, self.slots)
-
     def _observed(self, xi: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
         parts = (jnp.asarray(p) for p in (self.row_index, self.column_index, self.values))
-        rows, columns, values = parts if xi is None else (part[xi] for part in parts)
+        rows, columns, values = parts if xi is None else (part[index_of(xi)] for part in parts)
         return rows, columns, values
 
     def look(self, x: Point, xi: Any) -> Any:
@@ -84,7 +93,7 @@ class EntryLoss(Objective):
     def _misfit(self, view: jax.Array, xi: Any) -> jax.Array:
         return view - self._observed(xi)[2].astype(view.dtype)
 
-    def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
+    def table_message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
         return self._misfit(view, xi) / self.slots
 
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
@@ -95,18 +104,10 @@ class EntryLoss(Objective):
         return self.spread(y, c, self.message(self.look(x, None), None, numbers), None)
 
     def value(self, x: Point, xi: Any) -> jax.Array:
-        return jnp.mean(self._misfit(self.look(x, xi), xi) ** 2) / 2
+        return jnp.mean(self.weighted(self._misfit(self.look(x, xi), xi) ** 2, xi)) / 2
 
     def whole_value(self, x: Point) -> jax.Array:
         return self.value(x, None)
-
-    def slot(self, xi: Any) -> jax.Array:
-        return xi
-
-    @property
-    def slots(self) -> int:
-        assert self.total is not None
-        return self.total
 
     @staticmethod
     def examples() -> list[tuple[Objective, Any]]:
@@ -117,6 +118,7 @@ class EntryLoss(Objective):
         return [
             (EntryLoss(rows, columns, values, batch=2), x),
             (EntryLoss(rows, columns, values), x),
+            (EntryLoss(rows, columns, values, batch=2, sampling="shuffled"), x),
         ]
 
 

@@ -12,9 +12,11 @@ import numpy as np
 
 from .. import checks, trees
 from ..errors import InvalidInputError, MostFWError, ShapeError
+from ..shuffling import Words
 from ..terms import Numbers, batch_size
 from ..trees import Point, Structure
 from ._base import OBJECTIVES, Objective
+from ._summed import REPLACEMENT, Summed, counted_batch, endless_sampling, index_of
 
 
 class Differentiated(Objective):
@@ -127,7 +129,9 @@ class Sampled(Differentiated):
         batch: int = 1,
         whole: Callable[[Point], jax.Array] | None = None,
         evaluation: int = 1024,
+        sampling: str = "replacement",
     ) -> None:
+        endless_sampling(sampling, "a Sampled objective", "give data in memory as a FiniteSum")
         self.function, self.sampler = value, sample
         self.total = None
         self.batch = batch_size(batch, None, "a Sampled objective's draws")
@@ -162,10 +166,11 @@ class Sampled(Differentiated):
 
 
 @OBJECTIVES.register
-class FiniteSum(Differentiated):
+class FiniteSum(Differentiated, Summed):
     """(1/N) sum of value(x, datum) over a data set, sampled in minibatches.
 
-    `data` is an array or a tree of arrays whose first axis counts the N data.
+    `data` is an array or a tree of arrays whose first axis counts the N data. Minibatches are drawn
+    with replacement or, `sampling="shuffled"`, in passes that take every datum once.
 
     >>> import jax.numpy as jnp, numpy as np, mostfw as fw
     >>> objective = fw.objectives.FiniteSum(
@@ -179,35 +184,44 @@ class FiniteSum(Differentiated):
     data: Any
     batch: int = eqx.field(static=True)
     total: int | None = eqx.field(static=True)
+    sampling: str = eqx.field(static=True)
 
     def __init__(
         self,
         value: Callable[[Point, Any], jax.Array],
         data: Any,
         batch: float | int | None = None,
+        sampling: str = "replacement",
     ) -> None:
+        self.sampling = checks.choice("sampling", sampling, REPLACEMENT)
         lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(data)}
         if len(lengths) != 1 or lengths == {()}:
             raise ShapeError(f"the data of a FiniteSum have first axes {sorted(lengths)}: one N.")
         (length,) = lengths.pop()
         data = jax.tree.map(lambda leaf: checks.data("the data of a FiniteSum", leaf), data)
         self.function, self.data, self.total = value, data, int(length)
-        self.batch = batch_size(batch, self.total, "a FiniteSum's data")
+        self.batch = counted_batch(batch, self.total, sampling, "a FiniteSum's data")
 
     def sample(self, key: Any, size: int) -> Any:
-        index = jax.random.randint(key, (size,), 0, self.slots)
+        return self._data(jax.random.randint(key, (size,), 0, self.slots))
+
+    def summands(self, words: Words) -> Any:
+        return self._data(self.grid.place(words))
+
+    def _data(self, index: jax.Array) -> tuple[jax.Array, Any]:
         return index, jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], self.data)
 
     def value(self, x: Point, xi: Any) -> jax.Array:
         if xi is None:
             return self.whole_value(x)
-        return jnp.mean(jax.vmap(lambda one: self.function(x, one))(xi[1]))
+        values = jax.vmap(lambda one: self.function(x, one))(index_of(xi)[1])
+        return jnp.mean(self.weighted(values, xi))
 
     def whole_value(self, x: Point) -> jax.Array:
         return jnp.mean(jax.vmap(lambda one: self.function(x, one))(self.data))
 
     def slot(self, xi: Any) -> jax.Array:
-        return xi[0]
+        return index_of(xi)[0]
 
     @property
     def slots(self) -> int:
@@ -215,7 +229,7 @@ class FiniteSum(Differentiated):
         return self.total
 
     def table_message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
-        gradient = jax.vmap(lambda one: jax.grad(self.function)(view, one))(xi[1])
+        gradient = jax.vmap(lambda one: jax.grad(self.function)(view, one))(index_of(xi)[1])
         return trees.scaled(1 / self.slots, gradient)
 
     def table_spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
@@ -229,4 +243,8 @@ class FiniteSum(Differentiated):
         def loss(x: Any, row: Any) -> jax.Array:
             return jnp.logaddexp(0.0, -row["b"] * jnp.dot(row["a"], x))
 
-        return [(FiniteSum(loss, data, batch=3), np.ones(3)), (FiniteSum(loss, data), np.ones(3))]
+        return [
+            (FiniteSum(loss, data, batch=3), np.ones(3)),
+            (FiniteSum(loss, data), np.ones(3)),
+            (FiniteSum(loss, data, batch=3, sampling="shuffled"), np.ones(3)),
+        ]

@@ -1,4 +1,4 @@
-"""A linear form, sampled entry by entry or by blocks."""
+"""A linear form, sampled entry by entry, by blocks, or in shuffled passes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,26 @@ import numpy as np
 
 from .. import checks, trees
 from ..errors import InvalidInputError, ShapeError
-from ..terms import Numbers, batch_size
+from ..shuffling import Grid, Words
+from ..terms import Numbers
 from ..trees import Point, Structure
 from ._base import OBJECTIVES, Objective
+from ._summed import Summed, counted_batch, index_of, summed_batch
+
+SAMPLINGS = ("entries", "block", "shuffled")
 
 
-class LinearForm(Objective):
-    """<C, x> for a matrix C, sampled by entries or by principal blocks.
+class LinearForm(Summed):
+    """<C, x> for a matrix C, sampled by entries, by principal blocks or in shuffled passes.
 
     Subclasses say what C is: its `side`, the drawn `entries`, `whole_value` and `add_whole`.
+
+    In passes over a symmetric C the summands are the pairs i >= j, each acting on both of its
+    places: a distance or a look into C then serves two entries. For as many looks a step the
+    variance of a single draw is that of ordered entries, and a pass is half as long.
     """
 
     gathers: ClassVar[bool] = True
-    sampling: eqx.AbstractVar[str]
 
     @property
     @abc.abstractmethod
@@ -41,11 +48,25 @@ class LinearForm(Objective):
 
     @property
     def single(self) -> bool:
-        return self.sampling == "entries"
+        return self.sampling != "block"
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether the summands are the pairs i >= j of a symmetric C, not its entries."""
+        return self.sampling == "shuffled" and self.symmetric
+
+    @property
+    def grid(self) -> Grid:
+        return pair_grid(self.side) if self.by_pairs else super().grid
+
+    def summands(self, words: Words) -> Any:
+        return paired(words, self.side) if self.by_pairs else super().grid.place(words)
 
     def sample(self, key: Any, size: int) -> Any:
         if self.sampling == "block":
             return jax.random.permutation(key, self.side)[: math.isqrt(size)]
+        if self.by_pairs:
+            return self.summands(self.grid.uniform(key, size))
         if self.symmetric:  # row and column apart: n^2 may not fit 32 bits
             return tuple(jax.random.randint(key, (2, size), 0, self.side))
         return jax.random.randint(key, (size,), 0, self.slots)
@@ -54,13 +75,21 @@ class LinearForm(Objective):
         return ()  # a linear form's gradient does not depend on x
 
     def _places(self, xi: Any) -> Any:
-        return (xi[:, None], xi[None, :]) if self.sampling == "block" else xi
+        index = index_of(xi)
+        return (index[:, None], index[None, :]) if self.sampling == "block" else index
 
     def _at(self, array: jax.Array, xi: Any) -> jax.Array:
-        return array[self._places(xi)] if self.symmetric else array.reshape(-1)[xi]
+        return array[self._places(xi)] if self.symmetric else array.reshape(-1)[index_of(xi)]
+
+    def table_message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
+        entries = self.entries(xi)
+        if self.by_pairs:
+            rows, columns = index_of(xi)
+            return entries * jnp.where(rows == columns, 1, 2).astype(entries.dtype)
+        return entries
 
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
-        entries = self.entries(xi)
+        entries = self.weighted(self.table_message(view, xi, numbers), xi)
         if self.sampling == "block":
             n, side = self.side, xi.shape[0]
             # Diagonal entries are drawn more often than the others; `scale` undoes the average.
@@ -70,12 +99,13 @@ class LinearForm(Objective):
         return entries
 
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
-        c = jnp.asarray(c, y.dtype)
+        c, places = jnp.asarray(c, y.dtype), self._places(xi)
         if self.sampling == "block":
-            return y.at[self._places(xi)].add(c * message)
+            return y.at[places].add(c * message)
         if not self.symmetric:
-            return y.reshape(-1).at[xi].add(c * message).reshape(y.shape)
-        return trees.add_symmetric(y, xi[0], xi[1], c * message)
+            return y.reshape(-1).at[places].add(c * message).reshape(y.shape)
+        rows, columns = places
+        return trees.add_symmetric(y, rows, columns, c * message)
 
     def value(self, x: Point, xi: Any) -> jax.Array:
         if xi is None:
@@ -86,25 +116,30 @@ class LinearForm(Objective):
     def slot(self, xi: Any) -> jax.Array:
         if self.sampling == "block":
             raise InvalidInputError("a table needs sampling='entries', not 'block'.")
-        return xi[0] * self.side + xi[1] if self.symmetric else xi
+        places = self._places(xi)
+        return places[0] * self.side + places[1] if self.symmetric else places
 
     @property
     def slots(self) -> int:
         assert self.total is not None
-        return self.total
+        return self.side**2 if self.by_pairs else self.total  # as `slot` counts them
 
 
 @OBJECTIVES.register
 class Linear(LinearForm):
-    """<C, x>, sampled entry by entry (with replacement, unbiased) or by principal blocks.
+    """<C, x>, sampled entry by entry (with replacement, unbiased), by principal blocks, or in
+    shuffled passes.
 
     For a symmetric C each sampled entry acts on both of its places, so that gradients stay
-    symmetric. `sampling="block"` draws a random principal block with about `batch` entries.
+    symmetric. `sampling="block"` draws a random principal block with about `batch` entries;
+    `"shuffled"` takes every entry once a pass, the n(n+1)/2 pairs of entries where C is symmetric.
 
     >>> import numpy as np, mostfw as fw
     >>> objective = fw.objectives.Linear(np.eye(4), batch=0.25)
     >>> objective.batch, objective.total
     (4, 16)
+    >>> fw.objectives.Linear(np.eye(4), batch=0.2, sampling="shuffled").total
+    10
     """
 
     matrix: Any
@@ -114,17 +149,22 @@ class Linear(LinearForm):
     is_symmetric: bool = eqx.field(static=True)
 
     def __init__(self, C: Any, batch: float | int | None = None, sampling: str = "entries"):
-        self.sampling = known_sampling(sampling)
+        self.sampling = checks.choice("sampling", sampling, SAMPLINGS)
         several = isinstance(C, tuple | dict)  # blocks; a list is one matrix
         C = jax.tree.map(_checked, C) if several else _checked(C)
         self.matrix = C
-        self.total = trees.dimension(C)
         self.is_symmetric = all(
             np.ndim(m) == 2 and np.shape(m)[0] == np.shape(m)[1] and np.array_equal(m, m.T)
             for m in (np.asarray(leaf) for leaf in jax.tree.leaves(C))
         )
-        size = batch_size(batch, self.total, "a Linear objective's entries")
-        if size < self.total and len(jax.tree.leaves(C)) > 1:
+        blocks = len(jax.tree.leaves(C))
+        self.total = trees.dimension(C)
+        if self.by_pairs and blocks == 1:
+            self.total = pair_grid(self.side).total
+        thing = "a Linear objective's entries"
+        count = summed_batch if self.is_symmetric else counted_batch
+        size = count(batch, self.total, sampling, thing)
+        if size < self.total and blocks > 1:
             raise InvalidInputError("a Linear objective over several blocks cannot be sampled.")
         if sampling == "block" and size < self.total:
             if not self.is_symmetric:
@@ -167,13 +207,31 @@ class Linear(LinearForm):
             (Linear(square + square.T, batch=0.5, sampling="block"), square),
             (Linear(square[:2], batch=3), square[:2]),
             (Linear(square + square.T), square),
+            (Linear(square + square.T, batch=4, sampling="shuffled"), square),
+            (Linear(square[:2], batch=3, sampling="shuffled"), square[:2]),
         ]
 
 
-def known_sampling(sampling: str) -> str:
-    if sampling not in ("entries", "block"):
-        raise InvalidInputError(f"sampling is {sampling!r}: give 'entries' or 'block'.")
-    return sampling
+def pair_grid(side: int) -> Grid:
+    """The pairs i >= j of 0, ..., side - 1, folded into a full rectangle.
+
+    >>> from mostfw.objectives._linear import pair_grid
+    >>> pair_grid(4), pair_grid(5)
+    (Grid(rows=5, columns=2, total=10), Grid(rows=5, columns=3, total=15))
+    """
+    return Grid(side + 1 - side % 2, (side + 1) // 2, side * (side + 1) // 2)
+
+
+def paired(words: Words, side: int) -> tuple[jax.Array, jax.Array]:
+    """The pairs i >= j at these places of `pair_grid`: below the diagonal of the rectangle stand
+    the first columns of the triangle, above it its other columns, turned."""
+    row, column = (word.astype(jnp.int32) for word in words)
+    even, half = 1 - side % 2, (side + 1) // 2
+    below = row >= column + even
+    return (
+        jnp.where(below, row - even, half - 1 + even + column),
+        jnp.where(below, column, half + row),
+    )
 
 
 def block_size(size: int, side: int) -> int:

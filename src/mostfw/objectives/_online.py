@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -26,6 +27,16 @@ class Source:
                 "of minibatches or a function stream(start) that returns one."
             )
         self._stream = stream
+
+    def peek(self) -> Any:
+        """The first minibatch, which a run then still sees; None where there is none."""
+        if callable(self._stream):
+            return next(iter(self.open(0)), None)
+        minibatches = iter(self._stream)
+        first = next(minibatches, None)
+        if minibatches is self._stream and first is not None:
+            self._stream = itertools.chain([first], minibatches)
+        return first
 
     def open(self, first: int) -> Iterable[Any]:
         """The minibatches from number `first` on."""

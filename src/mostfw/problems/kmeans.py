@@ -12,6 +12,8 @@ from ..constraints import Affine
 from ..errors import ShapeError
 from ..problem import Problem
 
+SAMPLINGS = ("shuffled", "entries", "block")
+
 
 def kmeans(
     points: Any,
@@ -19,17 +21,18 @@ def kmeans(
     *,
     batch: float | int | None = None,
     constraint_batch: float | int | None = None,
-    sampling: str = "entries",
+    sampling: str | None = None,
     sign_weight: float = 1000.0,
     optimum: float | None = None,
     dtype: Any = np.float64,
 ) -> Problem:
     """min <D, X> over {X psd, tr X <= K}, X1 = 1, X >= 0, D the squared distances of the points.
 
-    `batch` samples the entries of D (or principal blocks, `sampling="block"`), which are computed
-    when drawn; `constraint_batch` the signs, which makes the problem P+; the row sums are always
-    whole. `sign_weight` is the weight of X >= 0 against X1 = 1. The inertia of a clustering is
-    half the objective of its X.
+    `batch` samples the entries of D, which are computed when drawn; `constraint_batch` the signs,
+    which makes the problem P+; the row sums are always whole. `sampling` is how: in shuffled passes
+    ("shuffled", the default), by single entries with replacement as in the paper ("entries"), or by
+    principal blocks ("block"). `sign_weight` is the weight of X >= 0 against X1 = 1. The inertia of
+    a clustering is half the objective of its X.
 
     >>> import numpy as np, mostfw as fw
     >>> problem = fw.problems.kmeans(np.array([[0.0], [0.1], [5.0], [5.1]]), clusters=2)
@@ -41,6 +44,7 @@ def kmeans(
         raise ShapeError(f"the points have shape {points.shape}: give one row a point.")
     n = points.shape[0]
     clusters = checks.whole("clusters", clusters, 1, n)
+    sampling = checks.choice("sampling", "shuffled" if sampling is None else sampling, SAMPLINGS)
     return Problem(
         objectives.SquaredDistances(points, batch=batch, sampling=sampling),
         domains.Spectrahedron(n, trace=float(clusters)),
@@ -57,6 +61,7 @@ def kmeans(
         optimum=optimum,
         metrics={"trace": jnp.trace},
         answer=lambda x: rounded(points, x, clusters),
+        feasible=lambda x: cluster_matrix(rounded(points, x, clusters)),
         name=f"kmeans N={n} K={clusters}",
         dtype=dtype,
     )
@@ -96,6 +101,20 @@ def rounded(points: np.ndarray, x: np.ndarray, clusters: int, sweeps: int = 100)
             if np.any(labels == c):
                 means[c] = points[labels == c].mean(axis=0)
     return labels
+
+
+def cluster_matrix(labels: np.ndarray) -> np.ndarray:
+    """X with 1/|S| between the members of each cluster S: a point of the relaxation, whose
+    objective is twice the inertia.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.kmeans import cluster_matrix
+    >>> cluster_matrix(np.array([0, 1, 0])).tolist()
+    [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]
+    """
+    labels = np.asarray(labels)
+    together = labels[:, None] == labels[None, :]
+    return together / together.sum(axis=1)
 
 
 def inertia(points: np.ndarray, labels: np.ndarray) -> float:
