@@ -116,6 +116,10 @@ WHOLE = {
     "most-fw": ({"mu_c": 1.0}, 1.2e-2, 1.2e-2, 2e-3),
     "t-most-fw": ({"mu_c": 1.0, "tau_0": 20.0}, 1.2e-2, 1.2e-2, 2e-3),
     "zo-most-fw": ({"mu_c": 1.0}, 1.2e-2, 1.2e-2, 2e-3),
+    # augmented Lagrangians, with nothing given
+    "cgal": ({}, 3e-5, 1e-4, 4e-4),
+    "most-al": ({}, 6e-4, 2e-4, 1e-3),
+    "zo-most-al": ({}, 6e-4, 2e-4, 1e-3),
 }
 SAMPLED = {
     "h1-sfw": ({"mu_c": 0.1}, 8e-3, 4e-2, 1e-2),
@@ -124,6 +128,7 @@ SAMPLED = {
     "most-fw+": ({"mu_c": 1.0}, 6e-2, 0.15, 0.15),
     "t-most-fw+": ({"mu_c": 1.0, "tau_0": 0.5}, 6e-2, 0.15, 0.15),
     "zo-most-fw+": ({"mu_c": 1.0}, 6e-2, 0.15, 0.15),
+    "most-al+": ({}, 2e-3, 5e-4, 1e-2),
 }
 
 

@@ -150,7 +150,8 @@ class Bounds:
             return None
         feasible = self._feasible(x, violation)
         if not self.exact:
-            return self._interval(method, state, feasible, violation)
+            nearest = feasible[0] if feasible else None
+            return self._interval(method, state, nearest, violation)
         problem = self.problem.on_device().core()
         look = self._look(problem, method, state)
         if look is None:
@@ -173,9 +174,9 @@ class Bounds:
             kind=PROVED if self.proved and proves(self.problem) else NUMERICAL,
         )
 
-    def _descend(self, feasible: Point | None) -> None:
-        if feasible is not None:
-            value = seen_at(self.problem.on_device().core(), feasible).objective
+    def _descend(self, feasible: list[Point]) -> None:
+        for point in feasible:
+            value = seen_at(self.problem.on_device().core(), point).objective
             self.upper = value if self.upper is None else min(value, self.upper)
 
     def _look(self, problem: Problem, method: Method, state: State) -> Look | None:
@@ -258,17 +259,17 @@ class Bounds:
                     "constraints hold."
                 )
 
-    def _feasible(self, x: Point, violation: float) -> Point | None:
-        """The run's point, or the nearby one that the problem knows, if it keeps everything."""
+    def _feasible(self, x: Point, violation: float) -> list[Point]:
+        """The run's point and the nearby one that the problem knows, if they keep everything."""
         tolerance = FEASIBLE[str(self.problem.dtype)]
-        if violation <= tolerance:
-            return jax.tree.map(jnp.asarray, x)
+        found = [jax.tree.map(jnp.asarray, x)] if violation <= tolerance else []
         if self.problem.feasible is None:
-            return None
+            return found
         nearby = jax.tree.map(np.asarray, self.problem.feasible(x))
         nearby = jax.tree.map(lambda leaf: jnp.asarray(leaf, self.problem.dtype), nearby)
         kept = seen_at(self.problem.on_device().core(), nearby).violation <= tolerance
-        return nearby if kept and self.problem.domain.contains(nearby, tolerance) else None
+        inside = kept and self.problem.domain.contains(nearby, tolerance)
+        return [*found, nearby] if inside else found
 
     def _interval(
         self, method: Method, state: State, feasible: Point | None, violation: float

@@ -8,6 +8,7 @@ units only say with which weights the constraints enter, in the user's own units
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +19,6 @@ from jax import lax
 
 from . import trees
 from .constraints import Affine
-from .domains import Domain
 from .linalg import Accuracy
 from .objectives import Online
 from .problem import Problem
@@ -40,8 +40,8 @@ class Units(eqx.Module):
     >>> objective = fw.objectives.Linear(np.array([3.0, 4.0]))
     >>> problem = fw.Problem(objective, fw.domains.Simplex(2), [limit])
     >>> units = fw.scaling.measured(problem, objective)
-    >>> float(units.value), float(units.weights[0]), float(units.row_weights[0][0])
-    (5.0, 5.0, 0.0625)
+    >>> float(units.value), float(units.reaches[0]), float(units.weights[0])
+    (5.0, 4.0, 0.3125)
     """
 
     value: Any  # of the objective: gradient norm times the norm of an atom
@@ -59,21 +59,24 @@ class Units(eqx.Module):
 
 
 def measured(problem: Problem, term: Term) -> Units:
-    """The units of a problem; `term` is its objective as the method's oracle sees it."""
+    """The units of a problem; `term` is its objective as the method's oracle sees it.
+
+    >>> import numpy as np, mostfw as fw
+    >>> objective = fw.objectives.Linear(np.array([3.0, 4.0]))
+    >>> problem = fw.Problem(objective, fw.domains.Simplex(2, total=2.0))
+    >>> float(fw.scaling.measured(problem, objective).value)
+    10.0
+    """
     with problem.precision():
         feed = _first_minibatch(problem)
         problem = problem.on_device()
-        value = float(_largest_norm(problem.domain, problem.structure))
-        if not (term.online and feed is None):
-            value *= float(_gradient_norm(problem, term, feed))
-        # A flat objective has no unit, nor has a broken one: the run itself will say so.
-        value = value if 0 < value < math.inf else 1.0
         rows = tuple(_row_weights(c, problem) for c in problem.constraints)
-        reaches = tuple(
-            float(_reach(c, r, problem.domain, problem.structure))
-            for c, r in zip(problem.constraints, rows, strict=True)
-        )
-    reaches = tuple(reach if reach > 0 else 1.0 for reach in reaches)
+        lengths, gradient = _lengths(problem, term, rows, feed)
+        atom, *reaches = map(float, lengths)
+        value = atom * float(gradient)
+    # A flat objective has no unit, nor has a broken one: the run itself will say so.
+    value = value if 0 < value < math.inf else 1.0
+    reaches = tuple(reach if 0 < reach < math.inf else 1.0 for reach in reaches)
     return Units(value, tuple(value / reach**2 for reach in reaches), rows, reaches)
 
 
@@ -100,56 +103,52 @@ def _row_weights(constraint: Affine, problem: Problem) -> np.ndarray | None:
     return 1 / np.where(norms > 0, norms, 1) ** 2
 
 
-def _start(domain: Domain, structure: Any) -> Any:
-    """A point that no structured map is likely to send to 0: the atom of a random direction."""
+@eqx.filter_jit
+def _lengths(
+    problem: Problem, term: Term, rows: tuple[Any, ...], feed: Any
+) -> tuple[jax.Array, jax.Array]:
+    """The largest ||z|| of an atom z, then the largest ||Gz|| for each constraint; and the norm of
+    the objective's gradient at the start of a run, or at an atom where that is 0.
+
+    ||Gz||^2 is convex, so the LMO of its linearisation makes it larger, from whatever atom on.
+    """
+    domain, structure = problem.domain, problem.structure
+    pairs = zip(problem.constraints, rows, strict=True)
+    climbs = [lambda z: z, *(partial(_climb, c, weights) for c, weights in pairs)]
+    steps = 1 + POWER_STEPS
+
+    def one(turn: jax.Array, found: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        z, squares = found
+        which = turn // steps
+        ahead = lax.switch(which, climbs, z)
+        # The first direction is one that no structured map is likely to send to 0.
+        new = turn % steps == 0
+        direction = jax.tree.map(lambda a, b: jnp.where(new, a, -b), _random(structure), ahead)
+        lowest = domain.lmo(domain.tangent(direction), tolerance=LMO_ACCURACY)
+        z = domain.dense(lowest.atom)
+        return z, squares.at[which].set(trees.inner(lax.switch(which, climbs, z), z))
+
+    # one loop with one LMO in it, for each in a program takes long to compile
+    nothing = jnp.zeros(len(climbs), problem.dtype)
+    atom, squares = lax.fori_loop(0, steps * len(climbs), one, (trees.zeros(structure), nothing))
+    if term.online and feed is None:
+        return jnp.sqrt(squares), jnp.ones((), problem.dtype)
+    start = domain.start(problem.dtype)
+    here, there = (_gradient_norm_at(term, x, feed) for x in (start, atom))
+    return jnp.sqrt(squares), jnp.where(here > 0, here, there)
+
+
+def _climb(constraint: Affine, weights: Any, z: Any) -> Any:
+    """G'Gz, rows weighted."""
+    scale = 1.0 if weights is None else weights
+    return constraint.map.pull(z, lambda r: scale * r)
+
+
+def _random(structure: Any) -> Any:
     leaves, tree = jax.tree.flatten(structure)
     keys = jax.random.split(jax.random.PRNGKey(0), len(leaves))
     drawn = [jax.random.normal(k, s.shape, s.dtype) for k, s in zip(keys, leaves, strict=True)]
-    return _atom(domain, jax.tree.unflatten(tree, drawn))
-
-
-def _atom(domain: Domain, direction: Any) -> Any:
-    direction = domain.tangent(direction)
-    return domain.dense(domain.lmo(direction, tolerance=LMO_ACCURACY).atom)
-
-
-@eqx.filter_jit
-def _largest_norm(domain: Domain, structure: Any) -> jax.Array:
-    """max ||z||: each LMO finds the point farthest along the last one."""
-    return trees.norm(_climbed(domain, structure, lambda z: z))
-
-
-@eqx.filter_jit
-def _reach(constraint: Affine, rows: Any, domain: Domain, structure: Any) -> jax.Array:
-    """max ||Gz||, rows weighted: ||Gz||^2 is convex, so its linearisations climb."""
-    linear_map = constraint.map
-    scale = 1.0 if rows is None else rows
-
-    def climb(z: Any) -> Any:
-        return linear_map.pull(z, lambda r: scale * r)
-
-    z = _climbed(domain, structure, climb)
-    return jnp.sqrt(trees.inner(climb(z), z))
-
-
-def _climbed(domain: Domain, structure: Any, climb: Any) -> Any:
-    """An atom where the convex function whose gradient `climb` is can hardly grow any more."""
-    # a loop, for each LMO in the program takes long to compile
-    return lax.fori_loop(
-        0,
-        POWER_STEPS,
-        lambda _, z: _atom(domain, trees.scaled(-1, climb(z))),
-        _start(domain, structure),
-    )
-
-
-@eqx.filter_jit
-def _gradient_norm(problem: Problem, term: Term, feed: Any) -> jax.Array:
-    """||grad f|| at the start of a run, or at an atom where that is 0."""
-    start = problem.domain.start(problem.dtype)
-    atom = _start(problem.domain, problem.structure)
-    here, there = (_gradient_norm_at(term, x, feed) for x in (start, atom))
-    return jnp.where(here > 0, here, there)
+    return jax.tree.unflatten(tree, drawn)
 
 
 def _gradient_norm_at(term: Term, x: Any, feed: Any) -> jax.Array:

@@ -51,8 +51,8 @@ def solve(
 ) -> Result:
     """Runs `method` on `problem` and returns the last point with its measures.
 
-    - `method`: a composition, a registry name, or None for MOST-FW (MOST-FW+ with sampled
-      constraints).
+    - `method`: a composition, a registry name, or None for `most-al` (`most-al+` with
+      sampled constraints, `most-fw` with none).
     - `iterations`, `seconds`: budgets; of seconds only the steps count, not compiling or
       evaluating. Reaching one is a status, not an error.
     - `stop`: a `Tolerance` or `Certified` gap, looked at where records are made.
@@ -96,8 +96,9 @@ def _chosen(problem: Problem, method: Method | str | None) -> Method:
             "objective, a domain and constraints, or with mostfw.problems."
         )
     if method is None:
-        sampled = bool(problem.sampled_constraints)
-        return presets.most_fw_plus() if sampled else presets.most_fw()
+        if not problem.constraints:
+            return presets.most_fw()
+        return presets.most_al_plus() if problem.sampled_constraints else presets.most_al()
     if isinstance(method, str):
         return presets.get(method)
     if not isinstance(method, Method):

@@ -54,6 +54,7 @@ class Comparison:
     violation: tuple[str, ...]
     gap: str = "relative_gap"
     twins: tuple[Twin, ...] = ()
+    untuned: tuple[str, ...] = ()  # run as they are, beside the tuned ones
     trims: tuple[Trim, ...] = ()
     grid: tuple[float, ...] = GRID
     seeds: int = 3
@@ -101,10 +102,15 @@ class Comparison:
     def finals(self, chosen: Mapping[str, float]) -> list[Spec]:
         entries = [(method, method, {}) for method in self.methods]
         entries += [(twin.method, twin.parent, twin.parameters) for twin in self.twins]
-        return [
-            self._spec("final", method, seed, {"mu_c": chosen[parent], **parameters})
+        given = [
+            (method, {"mu_c": chosen[parent], **parameters})
             for method, parent, parameters in entries
             if parent in chosen
+        ]
+        given += [(method, {}) for method in self.untuned]
+        return [
+            self._spec("final", method, seed, parameters)
+            for method, parameters in given
             for seed in range(self.seeds)
         ]
 
@@ -307,6 +313,7 @@ def _completion(quick: bool) -> Comparison:
         },
         iterations=2000 if quick else 20_000,
         methods=("hfw", "shcgm", "h1-sfw", "most-fw", "most-fw+"),
+        untuned=("cgal", "most-al", "most-al+"),
         violation=("relative_violation.box",),
         reference={"iterations": 5000, "tolerance": 1e-4},
     )
@@ -324,6 +331,7 @@ def _logistic(quick: bool) -> Comparison:
         },
         iterations=3000 if quick else 50_000,
         methods=("hfw", "shcgm", "h1-sfw", "most-fw", "most-fw+"),
+        untuned=("cgal", "most-al", "most-al+"),
         violation=("relative_violation.scores",),
         twins=(
             Twin("zo-most-fw", "most-fw", {"oracle": "CGE"}),

@@ -38,7 +38,10 @@ class Style:
 STYLES = {
     "most-fw": Style(BLUE, "solid", "o"),
     "zo-most-fw": Style(BLUE, "dashed", "p"),
+    "most-al": Style(BLUE, "long", "*"),
+    "zo-most-al": Style(BLUE, "dashdot", "8"),
     "most-fw+": Style(VERMILLION, "solid", "D"),
+    "most-al+": Style(VERMILLION, "long", "X"),
     "zo-most-fw+": Style(VERMILLION, "dashed", "d"),
     "shcgm": Style(PINK, "solid", "^"),
     "sfw": Style(PINK, "long", "<"),
@@ -51,6 +54,7 @@ STYLES = {
     "h-sag-cgm": Style(OCHRE, "solid", "X"),
     "saga-fw": Style(OCHRE, "dashdot", "8"),
     "hfw": Style(GREY, "solid", "P"),
+    "cgal": Style(GREY, "long", "v"),
     "zo-fw": Style(GREY, "dashed", "H"),
     "reference": Style(GREY, "dotted", ""),
 }

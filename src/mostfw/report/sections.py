@@ -215,7 +215,8 @@ def _summary(groups: list[Group]) -> str:
     return (
         f"{spec.iterations:,} iterations; lines are medians of {seeds} seeds, bands reach from the "
         f"lowest to the highest. Each method at the mu_c that one seed and a tenth of the "
-        f"iterations found best by merit (gap + violation). {_sampling(groups)}\n\n"
+        f"iterations found best by merit (gap + violation); augmented Lagrangians as they are. "
+        f"{_sampling(groups)}\n\n"
         f"Setting: {options}."
     )
 

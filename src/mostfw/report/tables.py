@@ -43,7 +43,7 @@ def final_table(groups: list[Group]) -> Table:
     rows = tuple(
         (
             group.label,
-            f"{group.spec.parameters['mu_c']:g}",
+            f"{group.spec.parameters['mu_c']:g}" if "mu_c" in group.spec.parameters else "none",
             f"{group.signed_gap:+.2e}",
             str(group.end(Run.gap)),
             str(group.end(Run.violation)),
@@ -56,7 +56,7 @@ def final_table(groups: list[Group]) -> Table:
     note = (
         "The last gap with its sign; the others are the largest over the second half of the "
         "iterations, median [lowest, highest] over seeds. Zeroth-order twins have their parent's "
-        "mu_c."
+        "mu_c; methods with an augmented Lagrangian have none, nor was anything tuned for them."
     )
     return Table("At the end", head, rows, note)
 

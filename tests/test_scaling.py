@@ -1,0 +1,120 @@
+"""The problem's own units: no change of the user's units changes what a method does."""
+
+import numpy as np
+import pytest
+
+import mostfw as fw
+
+RNG = np.random.default_rng(8)
+N = 7
+COST = RNG.standard_normal((N, N))
+COST = COST + COST.T
+ROWS = RNG.standard_normal((4, N * N)) * np.array([[1.0], [3.0], [0.2], [1.0]])
+INSIDE = np.full((N, N), 0.1) + 0.9 * np.eye(N)
+METHODS = ["hfw", "most-fw", "shcgm", "cgal", "most-al", "most-fw+", "most-al+", "h1-sfw"]
+
+
+def problem(objective=1.0, limit=1.0, rows=1.0, sampled=False):
+    """The same problem with its objective and its constraints multiplied by numbers."""
+    right = rows * (ROWS @ INSIDE.ravel() / N)
+    return fw.Problem(
+        fw.objectives.Linear(objective * COST, batch=0.3),
+        fw.domains.Spectrahedron(N, trace=1.0),
+        [
+            fw.constraints.Affine(rows * ROWS, fw.sets.Point(right), name="rows"),
+            fw.constraints.Affine(
+                limit * np.eye(N * N),
+                fw.sets.Box(-limit * 0.2, limit * 0.2),
+                name="limit",
+                batch=5 if sampled else None,
+            ),
+        ],
+    )
+
+
+def run(name, **units):
+    sampled = fw.methods.get(name).constraints == "sampled"
+    return fw.solve(problem(sampled=sampled, **units), name, iterations=60, seed=3, progress=False)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_powers_of_two_change_nothing(name):
+    plain = run(name)
+    for units in (
+        {"objective": 2.0**20, "limit": 2.0**-10, "rows": 2.0**10},
+        {"objective": 2.0**-20, "limit": 2.0**10, "rows": 2.0**-10},
+    ):
+        scaled = run(name, **units)
+        np.testing.assert_allclose(scaled.x, plain.x, rtol=1e-12, atol=1e-15)
+        for one, other in zip(scaled.history, plain.history, strict=True):
+            assert one.objective / units["objective"] == pytest.approx(other.objective, rel=1e-12)
+            for part in ("limit", "rows"):
+                seen = one.violation[part] / units[part]
+                assert seen == pytest.approx(other.violation[part], rel=1e-12)
+
+
+def test_other_factors_change_rounding_only():
+    plain = run("cgal")
+    scaled = run("cgal", objective=1e6, limit=1e-3, rows=7.0)
+    assert scaled.objective / 1e6 == pytest.approx(plain.objective, rel=1e-6)
+
+
+def test_explicit_parameters_keep_their_meaning():
+    ends = [
+        fw.solve(problem(objective=c), fw.methods.hfw(mu_c=1.0), iterations=60, progress=False).x
+        for c in (1.0, 2.0**20)
+    ]
+    assert np.abs(ends[0] - ends[1]).max() > 1e-3
+    assert fw.methods.hfw(mu_c=1.0).bind(problem()).units is None
+
+
+def test_rows_of_one_constraint_count_alike():
+    """A row in other units than its neighbours is weighted as if it were not."""
+    uneven = np.array([[1.0], [2.0**8], [2.0**-6], [1.0]])
+
+    def posed(scale):
+        rows, right = scale * ROWS, (scale * ROWS) @ INSIDE.ravel() / N
+        return fw.Problem(
+            fw.objectives.Linear(COST),
+            fw.domains.Spectrahedron(N, trace=1.0),
+            [fw.constraints.Affine(rows, fw.sets.Point(right))],
+        )
+
+    ends = [fw.solve(posed(scale), "cgal", iterations=60).x for scale in (1.0, uneven)]
+    np.testing.assert_allclose(*ends, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("domain", "largest"),
+    [
+        (fw.domains.Spectrahedron(5, trace=3.0), 3.0),
+        (fw.domains.NuclearBall((3, 4), radius=2.0), 2.0),
+        (fw.domains.Simplex(4, total=2.0), 2.0),
+        (fw.domains.L1Ball(4, 1.5), 1.5),
+    ],
+)
+def test_units_are_what_they_say(domain, largest):
+    structure = domain.structure(np.float64)
+    cost = RNG.standard_normal(structure.shape)
+    cost = cost + cost.T if isinstance(domain, fw.domains.Spectrahedron) else cost
+    objective = fw.objectives.Linear(cost)
+    bound = fw.constraints.Affine(fw.maps.Identity(), fw.sets.Box(-0.1, 0.1), name="bound")
+    units = fw.scaling.measured(fw.Problem(objective, domain, [bound]), objective)
+    assert float(units.value) == pytest.approx(largest * np.linalg.norm(cost), rel=1e-6)
+    assert float(units.reaches[0]) == pytest.approx(largest, rel=1e-6)
+
+
+def test_a_stream_is_measured_by_its_first_minibatch_and_not_robbed_of_it():
+    def stream():
+        rng = np.random.default_rng(0)
+        return (rng.standard_normal((6, 3)) for _ in range(40))
+
+    limit = fw.constraints.Affine(np.ones((1, 3)), fw.sets.Box(-0.1, 0.1), name="limit")
+    ends = []
+    for source in (stream(), lambda start: list(stream())[start:]):
+        objective = fw.objectives.Online(lambda x, w: ((w @ x - 1) ** 2).mean(), source, batch=6)
+        posed = fw.Problem(objective, fw.domains.L2Ball(3, 1.0), [limit], dtype=np.float64)
+        result = fw.solve(posed, "most-al", iterations=40, progress=False)
+        assert result.iterations == 40
+        ends.append(result.x)
+    np.testing.assert_array_equal(*ends)
