@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test lint bench clean
+.PHONY: run test studies lint bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,6 +17,9 @@ run: $(STAMP)  ## the paper's experiments, small and short: ends with report/rep
 
 test: $(STAMP)  ## all tests
 	$(BIN)/pytest -n 2 --dist worksteal
+
+studies: $(STAMP)  ## the tests that repeat published figures at their full length
+	$(BIN)/pytest -n 2 --dist worksteal -m study
 
 lint: $(STAMP)  ## style, types, and that rooms import one way only
 	$(BIN)/ruff check src tests benchmarks examples

@@ -43,7 +43,7 @@ def end(problem, method, iterations=20_000, **options):
     """Median over seeds of (|relative gap|, feasibility)."""
     options = {"record": [iterations], "progress": False, **options}
     ends = [
-        fw.solve(problem, method, iterations=iterations, seed=seed, **options).last
+        fw.solve(problem, method, iterations=iterations, seed=seed, certify=False, **options).last
         for seed in SEEDS
     ]
     return np.median([(abs(e.relative_gap), e.metrics["feasibility"]) for e in ends], axis=0)
@@ -73,7 +73,7 @@ def test_hfw_on_the_published_graph(whole):
 
 
 @needs_graph
-@pytest.mark.slow
+@pytest.mark.study
 def test_most_fw_plus_on_the_published_graph(sampled):
     gap, feasibility = end(sampled, fw.methods.most_fw_plus(1.0))
     assert gap <= 0.03
@@ -88,7 +88,7 @@ def test_h1_sfw_has_the_published_gap(sampled):
 
 
 @needs_graph
-@pytest.mark.slow
+@pytest.mark.study
 def test_h_spider_fw_after_1000_passes_is_within_twice_the_published_figures(sampled):
     gap, feasibility = end(
         sampled,
@@ -101,7 +101,7 @@ def test_h_spider_fw_after_1000_passes_is_within_twice_the_published_figures(sam
 
 
 @needs_graph
-@pytest.mark.slow
+@pytest.mark.study
 def test_front_of_h_sag_cgm_is_ahead_of_h1_sfw(sampled):
     """Over mu_c = 10^-2..10^2 no point of H1-SFW's front is better than H-SAG-CGM's in both."""
     fronts = {}

@@ -100,7 +100,7 @@ def test_tolerances_stop_a_run():
 
 def test_measures_are_what_they_say():
     problem = clustering_problem()
-    result = solve(problem, iterations=200)
+    result = solve(problem, fw.methods.most_fw(mu_c=1.0), iterations=200)
     x, distances = result.x, np.asarray(problem.objective.matrix)
     assert result.objective == pytest.approx(np.sum(x * distances), rel=1e-12)
     rows = np.linalg.norm(x.sum(axis=1) - 1)
@@ -132,8 +132,9 @@ def solve_default(problem):
 
 
 def test_default_method_follows_the_constraints():
-    assert _default_method_name(cut_problem()) == "most-fw"
-    assert _default_method_name(cut_problem(constraint_batch=5)) == "most-fw+"
+    assert _default_method_name(cut_problem()) == "most-al"
+    assert _default_method_name(cut_problem(constraint_batch=5)) == "most-al+"
+    assert _default_method_name(logistic_problem()) == "most-fw"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -152,14 +152,15 @@ def test_other_numbers_do_not_compile_anew(monkeypatch):
     first = seen.count
     assert first > 0
     fw.solve(problem, fw.methods.most_fw(2.5), iterations=23, seed=4, progress=False)
-    fw.solve(problem, fw.methods.get("most-fw", lmo_tolerance=1e-9), iterations=5, progress=False)
-    fw.solve(problem, "most-fw", iterations=9, record=[2, 3, 7], progress=False)
-    fw.solve(problem, "most-fw", iterations=9, seconds=5.0, progress=False)
+    method = fw.methods.get("most-fw", mu_c=3.0, lmo_tolerance=1e-9)
+    fw.solve(problem, method, iterations=5, progress=False)
+    fw.solve(problem, method, iterations=9, record=[2, 3, 7], progress=False)
+    fw.solve(problem, method, iterations=9, seconds=5.0, progress=False)
     points = np.random.default_rng(9).standard_normal(problem.objective.points.shape)
     other = fw.problems.kmeans(points, 2, batch=6, sampling="entries")
     fw.solve(other, fw.methods.most_fw(0.5), iterations=7, progress=False)
     assert seen.count == first
-    fw.solve(clustering_problem(batch=7), "most-fw", iterations=3, progress=False)
+    fw.solve(clustering_problem(batch=7), method, iterations=3, progress=False)
     assert seen.count > first  # batch sizes are shapes
 
 

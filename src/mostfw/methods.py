@@ -32,9 +32,10 @@ from .trimming import Trimming
 METHODS: Registry[Callable[..., Method]] = Registry("method")
 
 # What no parameter stands for, in the problem's own units (docs/accuracy.md has the grids).
-MU_C = 0.25
-BETA_0 = 0.25
-BETA_0_SAMPLED = 1 / 16
+MU_C = 1 / 4
+BETA_0 = 1 / 4
+BETA_0_STOCHASTIC = 3 / 16  # where gradients are sampled
+BETA_0_SAMPLED = 1 / 16  # where rows of constraints are, too
 BOOST = 0.3
 
 
@@ -206,7 +207,7 @@ def most_fw_plus(mu_c: float | None = None, b: float = 1 / 4) -> Method:
     """MOST-FW+ (Algorithm 2): momentum of objective and sampled constraints; b as in Remark 3.
 
     >>> import mostfw as fw
-    >>> print(fw.methods.most_fw_plus(b=1 / 6).smoothing)
+    >>> print(fw.methods.most_fw_plus(mu_c=1, b=1 / 6).smoothing)
     penalty, mu_k = 1/(k+1)^(1/6)
     """
     checks.number("the exponent b of mu_k", b, above=0)
@@ -258,7 +259,9 @@ def most_al(beta_0: float | None = None, dual_step: float | None = None) -> Meth
     >>> print(fw.methods.most_al().tracker)
     momentum, weight 1/k
     """
-    return replaced(most_fw(), name="most-al", smoothing=_lagrangian(beta_0, dual_step, BETA_0))
+    return replaced(
+        most_fw(), name="most-al", smoothing=_lagrangian(beta_0, dual_step, BETA_0_STOCHASTIC)
+    )
 
 
 @_named("most-al+")
