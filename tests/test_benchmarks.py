@@ -86,6 +86,7 @@ def test_kmeans_loops_have_our_direction_and_mean():
     assert np.abs(plus.y - distances).max() < 0.2 * distances.max()
 
 
+@pytest.mark.study
 def test_quick_run_writes_every_row_and_the_plot(tmp_path):
     # a process of its own, for compiling without optimisations is a setting of the whole process
     environment = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "JAX_PLATFORMS": "cpu"}

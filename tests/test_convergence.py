@@ -55,7 +55,7 @@ def test_graph_is_the_published_one(graph):
 
 
 @needs_graph
-@pytest.mark.slow
+@pytest.mark.study
 def test_most_fw_on_the_published_graph_and_its_lead_over_shcgm(whole):
     gap, feasibility = end(whole, fw.methods.most_fw(1.5))
     assert gap <= 0.005
@@ -81,7 +81,7 @@ def test_most_fw_plus_on_the_published_graph(sampled):
 
 
 @needs_graph
-@pytest.mark.slow
+@pytest.mark.study
 def test_h1_sfw_has_the_published_gap(sampled):
     gap, _ = end(sampled, fw.methods.h1_sfw(0.01))
     assert 0.15 <= gap <= 0.35
@@ -117,7 +117,7 @@ def test_front_of_h_sag_cgm_is_ahead_of_h1_sfw(sampled):
 
 
 @needs_graph
-@pytest.mark.slow
+@pytest.mark.study
 def test_zeroth_order_ends_where_first_order_does(whole):
     """The median of 5 seeds is inside the spread of first order's 5 seeds. With one seed both see
     the same samples, so that only rounding, which flips near ties of the LMO, parts them."""
@@ -135,7 +135,7 @@ def test_zeroth_order_ends_where_first_order_does(whole):
     assert np.all(median <= high)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(
     "oracle, name, iterations, limit",
     [
@@ -162,15 +162,18 @@ def test_zeroth_order_converges_on_a_logistic_loss(oracle, name, iterations, lim
     assert (result.objective - best) / (np.log(2) - best) < limit, (started, best)
 
 
+def study(*parameters):
+    return pytest.param(*parameters, marks=pytest.mark.study)
+
+
 SLOPES = [
     (vector_problem, "most-fw", None, 1.0, 20_000, -0.45),
-    (matrix_problem, "most-fw", None, 1.0, 20_000, -0.45),
-    (vector_problem, "most-fw+", 2, 1.0, 100_000, -0.2),
-    (matrix_problem, "most-fw+", 2, 2.0, 200_000, -0.2),
+    study(matrix_problem, "most-fw", None, 1.0, 20_000, -0.45),
+    study(vector_problem, "most-fw+", 2, 1.0, 100_000, -0.2),
+    study(matrix_problem, "most-fw+", 2, 2.0, 200_000, -0.2),
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make, name, batch, mu_c, iterations, limit", SLOPES)
 def test_slopes_of_gap_and_violation(make, name, batch, mu_c, iterations, limit):
     problem = make(batch)
@@ -191,7 +194,7 @@ def test_slopes_of_gap_and_violation(make, name, batch, mu_c, iterations, limit)
     assert np.all(np.median(slopes, axis=0) <= limit), slopes
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("make", [vector_problem, matrix_problem])
 def test_the_penalty_finds_the_known_multipliers(make):
     problem = make()

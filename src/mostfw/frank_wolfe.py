@@ -56,14 +56,18 @@ def start(problem: Problem, method: Method) -> State:
     )
     atom = trees.zeros(minimum.atom)
     x = problem.domain.start(dtype)
+    memos, estimate = method.memos(problem, x, atom), Estimate.zero(structure)
+    for constraint, memo in zip(method.exact_constraints(problem), memos, strict=True):
+        if memo is not None and memo.sampled:  # a table begins with every row at the start
+            estimate = estimate.counted(constraint, constraint.total)
     return State(
         k=jnp.zeros((), jnp.int32),
         x=x,
         atom=atom,
         eta=jnp.zeros((), dtype),
-        estimate=Estimate.zero(structure),
+        estimate=estimate,
         memory=method.tracker.start(method.terms(problem), structure, dtype),
-        memos=method.memos(problem, x, atom),
+        memos=memos,
         reference=None if method.trimming is None else trees.zeros(structure),
         lmo=counting.zero(),
         lmo_skipped=counting.zero(),

@@ -236,6 +236,13 @@ class Method(eqx.Module):
                 "needs sampled constraints, and the problem has none",
                 "most-fw (or give a constraint a batch)",
             )
+        if self.smoothing is not None and self.smoothing.dual and self.constraints == "sampled":
+            for constraint in problem.sampled_constraints:
+                if not (constraint.whole or _has_table(constraint)):
+                    raise self._unsuitable(
+                        f"keeps a table of rows, and {constraint.label} has too many for one",
+                        "most-fw+ (or most-al, with the constraint's batch left out)",
+                    )
         self._check_objective(problem)
 
     def _check_objective(self, problem: Problem) -> None:
