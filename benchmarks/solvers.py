@@ -12,8 +12,9 @@ import dataclasses
 import numpy as np
 
 import mostfw as fw
+from mostfw.certificates import values_at
 from mostfw.experiments import reference
-from mostfw.measures import measures_at, recorded
+from mostfw.measures import recorded
 
 from . import instances
 from .posed import Attempt, Instance, attempt, attempt_apart
@@ -63,7 +64,7 @@ def judged(problem: fw.Problem, found: Attempt) -> Judged:
         return Judged(found, None, 0.0)
     with problem.precision():
         x = np.asarray((found.x + found.x.T) / 2, problem.dtype)
-        seen = (*measures_at(problem.on_device(), x), {})
+        seen = (*values_at(problem.on_device(), x), {})
         scales = {c.name: c.rhs_norm() for c in problem.constraints}
         record = recorded(problem, scales, seen, 0, found.seconds, fw.Counts())
         return Judged(found, record, float(problem.domain.excess(x)))
@@ -77,7 +78,7 @@ def optimum_of(instance: Instance, clarabel: Attempt) -> tuple[float, str]:
     if clarabel.finished and clarabel.x is not None:
         problem = instance.problem(None)
         with problem.precision():
-            return float(measures_at(problem.on_device(), clarabel.x)[0]), "Clarabel's (1e-8)"
+            return float(values_at(problem.on_device(), clarabel.x)[0]), "Clarabel's (1e-8)"
     found = reference.kmeans(instance.points(), instances.CLUSTERS, iterations=3000, tolerance=1e-5)
     return found.value, f"splitting's, proven to {found.proven:.0e}"
 

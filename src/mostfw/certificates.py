@@ -302,7 +302,7 @@ class Seen(NamedTuple):
 
 def seen_at(problem: Problem, x: Point) -> Seen:
     """The value and the largest relative violation of a point from elsewhere."""
-    value, violations = _seen(problem, x)
+    value, violations = values_at(problem, x)
     scales = [c.rhs_norm() for c in problem.constraints]
     pairs = zip(violations, scales, strict=True)
     value = float("nan") if value is None else float(value)
@@ -310,5 +310,6 @@ def seen_at(problem: Problem, x: Point) -> Seen:
 
 
 @eqx.filter_jit
-def _seen(problem: Problem, x: Point) -> tuple[jax.Array | None, list[jax.Array]]:
+def values_at(problem: Problem, x: Point) -> tuple[jax.Array | None, list[jax.Array]]:
+    """The objective and every violation at a point that comes from elsewhere."""
     return problem.objective.whole_value(x), [c.violation(x) for c in problem.constraints]

@@ -152,16 +152,15 @@ class Affine(Term):
     def gain(self, numbers: Numbers) -> Any:
         return numbers.penalty * jnp.asarray(self.weight, numbers.penalty.dtype)
 
-    def _row_gain(self, numbers: Numbers) -> Any:
-        """The gain of each row."""
-        gain = self.gain(numbers)
-        return gain if self.row_weights is None else gain * self.row_weights
+    def _by_rows(self, rows: Any, xi: Any = None) -> Any:
+        """Numbers of all rows, or of those drawn, each times the weight of its row."""
+        if self.row_weights is None:
+            return rows
+        drawn = xi is not None
+        return rows * (self.row_weights.reshape(-1)[self.slot(xi)] if drawn else self.row_weights)
 
     def message(self, view: Any, xi: Any, numbers: Numbers) -> Any:
-        residual = view - self.set.at(xi, self.image).project(view)
-        if self.row_weights is None:
-            return residual
-        return self.row_weights.reshape(-1)[self.map.slot(xi)] * residual
+        return self._by_rows(view - self.set.at(xi, self.image).project(view), xi)
 
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
         return self.map.scatter(y, jnp.asarray(c, message.dtype) * message, xi)
@@ -169,11 +168,11 @@ class Affine(Term):
     def _residual(self, rows: jax.Array) -> jax.Array:
         return self.set.residual(rows)[0]
 
+    def _weighted(self, rows: jax.Array) -> jax.Array:
+        return self._by_rows(self._residual(rows))
+
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
-        if self.row_weights is None:
-            return trees.plus(y, c * self.gain(numbers), self.map.pull(x, self._residual))
-        residual = self._row_gain(numbers) * self._residual(self.map.forward(x))
-        return trees.plus(y, c, self.map.adjoint(residual, trees.structure_of(x)))
+        return trees.plus(y, c * self.gain(numbers), self.map.pull(x, self._weighted))
 
     def memo(self, x: Point, atom: Any, dual: bool = False, sampled: bool = False) -> Memo | None:
         """The memo at x, for moves towards atoms like `atom`; with multipliers, and with a table
@@ -206,7 +205,7 @@ class Affine(Term):
         if memo.sampled:
             return self._ascended_where_drawn(memo, x, numbers, xi)
         rows = self._rows(x, memo)
-        gain = self._row_gain(numbers)
+        gain = self._by_rows(self.gain(numbers))
         residual, guess = self.set.residual(rows + memo.dual / gain, memo.guess)
         normal = gain * residual
         # CGAL's bound: sigma ||r||^2 <= 4 beta eta^2 ||G||^2, in units of beta
@@ -219,9 +218,7 @@ class Affine(Term):
     def _ascended_where_drawn(self, memo: Memo, x: Point, numbers: Numbers, xi: Any) -> Memo:
         places = self.map.places(xi)
         seen, old = self.map.entries(x, xi), memo.dual.reshape(-1)[places[0]]  # pyright: ignore[reportOptionalMemberAccess]
-        gain = self.gain(numbers)
-        if self.row_weights is not None:
-            gain = gain * self.row_weights.reshape(-1)[places[0]]
+        gain = self._by_rows(self.gain(numbers), xi)
         shifted = seen + old / gain
         normal = gain * (shifted - self.set.at(xi, self.image).project(shifted))
         assert self.total is not None
@@ -245,25 +242,22 @@ class Affine(Term):
         if memo is None:
             return self.add_whole(y, 1.0, x, numbers), None
         residual, guess = self._remembered(x, numbers, memo)
-        if self.row_weights is not None:
-            residual = self.row_weights * residual
         back = self.map.adjoint(residual, trees.structure_of(x))
         return trees.plus(y, self.gain(numbers), back), replaced(memo, guess=guess)
 
     def _remembered(
         self, x: Point, numbers: Numbers, memo: Memo
     ) -> tuple[jax.Array, jax.Array | None]:
-        """The residual at x and the next guess, by what the memo knows."""
+        """The weighted residual at x and the next guess, by what the memo knows."""
         rows = self._rows(x, memo)
         if memo.dual is not None:
-            rows = rows + memo.dual / self._row_gain(numbers)
-        return self.set.residual(rows, memo.guess)
+            rows = rows + memo.dual / self._by_rows(self.gain(numbers))
+        residual, guess = self.set.residual(rows, memo.guess)
+        return self._by_rows(residual), guess
 
     def product(self, v: jax.Array, x: Point, numbers: Numbers, memo: Memo | None) -> jax.Array:
         """What `push` adds to a matrix, times v: nothing of the size of x is formed."""
         residual, _ = self._remembered(x, numbers, memo or Memo(None, None))
-        if self.row_weights is not None:
-            residual = self.row_weights * residual
         return self.gain(numbers) * self.map.product(residual, v, trees.structure_of(x))
 
     def violation(self, x: Point) -> jax.Array:
@@ -272,7 +266,7 @@ class Affine(Term):
 
     def multiplier(self, x: Point, numbers: Numbers) -> jax.Array:
         """The penalty's estimate of the dual variable, weight (Gx - Proj)/mu."""
-        return self._row_gain(numbers) * self.map.residual(x, self._residual)
+        return self.gain(numbers) * self.map.residual(x, self._weighted)
 
     def rhs_norm(self) -> float:
         """max(1, norm of the finite right-hand side): what relative violations divide by."""

@@ -30,13 +30,6 @@ def measures(problem: Problem, state: State, seen: Any) -> tuple[Any, list[Any],
     return objective, rest[:count], dict(zip(problem.metrics, rest[count:], strict=True))
 
 
-def measures_at(problem: Problem, x: Point) -> tuple[Any, list[Any]]:
-    """The objective and every violation at a point that comes from elsewhere."""
-    count = len(problem.constraints)
-    found = [_measure(name, problem, x, None) for name in (None, *range(count))]
-    return found[0], found[1:]
-
-
 def _apart(
     names: tuple[str | int | None, ...], problem: Problem, state: State, seen: Any
 ) -> list[jax.Array]:

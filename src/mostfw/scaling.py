@@ -116,14 +116,14 @@ def _lengths(
     pairs = zip(problem.constraints, rows, strict=True)
     climbs = [lambda z: z, *(partial(_climb, c, weights) for c, weights in pairs)]
     steps = 1 + POWER_STEPS
+    first = trees.normal(jax.random.PRNGKey(0), structure)  # no structured map sends it to 0
 
     def one(turn: jax.Array, found: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
         z, squares = found
         which = turn // steps
         ahead = lax.switch(which, climbs, z)
-        # The first direction is one that no structured map is likely to send to 0.
         new = turn % steps == 0
-        direction = jax.tree.map(lambda a, b: jnp.where(new, a, -b), _random(structure), ahead)
+        direction = jax.tree.map(lambda a, b: jnp.where(new, a, -b), first, ahead)
         lowest = domain.lmo(domain.tangent(direction), tolerance=LMO_ACCURACY)
         z = domain.dense(lowest.atom)
         return z, squares.at[which].set(trees.inner(lax.switch(which, climbs, z), z))
@@ -142,13 +142,6 @@ def _climb(constraint: Affine, weights: Any, z: Any) -> Any:
     """G'Gz, rows weighted."""
     scale = 1.0 if weights is None else weights
     return constraint.map.pull(z, lambda r: scale * r)
-
-
-def _random(structure: Any) -> Any:
-    leaves, tree = jax.tree.flatten(structure)
-    keys = jax.random.split(jax.random.PRNGKey(0), len(leaves))
-    drawn = [jax.random.normal(k, s.shape, s.dtype) for k, s in zip(keys, leaves, strict=True)]
-    return jax.tree.unflatten(tree, drawn)
 
 
 def _gradient_norm_at(term: Term, x: Any, feed: Any) -> jax.Array:

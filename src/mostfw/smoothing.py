@@ -26,12 +26,13 @@ class Penalty(eqx.Module):
     mu: Schedule
     scaled: bool = eqx.field(static=True, default=False)
     dual: ClassVar[bool] = False
+    boost: ClassVar[float] = 0.0
 
     def strength(self, k: Any) -> Any:
         """1/mu_k: 0 where mu_k is infinite (k = 0), so that nothing is 0 times infinity."""
         return 1 / self.mu(k)
 
-    def dual_step(self, k: Any, sampled: bool = False) -> Any:
+    def dual_step(self, k: Any) -> Any:
         return 0.0
 
     @property
@@ -69,11 +70,10 @@ class AugmentedLagrangian(eqx.Module):
         beta_0 = jnp.asarray(self.beta_0)
         return beta_0 * jnp.sqrt(jnp.asarray(k).astype(beta_0.dtype) + 1)
 
-    def dual_step(self, k: Any, sampled: bool = False) -> Any:
+    def dual_step(self, k: Any) -> Any:
         """sigma/beta_k."""
         step = self.beta_0 if self.own_step is None else self.own_step
-        ratio = jnp.minimum(step / self.strength(k), 1)
-        return self.boost * ratio if sampled else ratio
+        return jnp.minimum(step / self.strength(k), 1)
 
     @property
     def formula(self) -> str:
@@ -107,13 +107,13 @@ def numbers_at(
     >>> float(numbers.penalty)
     1.0
     """
-    penalty = 0.0 if smoothing is None else smoothing.strength(k)
-    steps = (0.0, 0.0) if smoothing is None else map(smoothing.dual_step, (k, k), (False, True))
-    dual_step, sampled_step = (jnp.asarray(step, dtype) for step in steps)
+    penalty, step, boost = 0.0, 0.0, 0.0
+    if smoothing is not None:
+        penalty, step, boost = smoothing.strength(k), smoothing.dual_step(k), smoothing.boost
     return Numbers(
         penalty=jnp.asarray(penalty, dtype),
-        dual_step=dual_step,
-        sampled_step=sampled_step,
+        dual_step=jnp.asarray(step, dtype),
+        sampled_step=jnp.asarray(boost * step, dtype),
         rho=jnp.asarray(rho(k), dtype),
         size=jnp.asarray(size, dtype),
     )

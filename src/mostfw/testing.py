@@ -43,13 +43,6 @@ def _close(a: Any, b: Any, promise: str, tolerance: float = 1e-8) -> None:
         _require(off <= tolerance, f"{promise} (off by {off:.1e} relative)")
 
 
-def _random(key: Any, structure: Any) -> Any:
-    leaves, tree = jax.tree.flatten(structure)
-    keys = jax.random.split(key, len(leaves))
-    drawn = [jax.random.normal(k, s.shape, s.dtype) for k, s in zip(keys, leaves, strict=True)]
-    return jax.tree.unflatten(tree, drawn)
-
-
 def _numbers(dtype: Any) -> Numbers:
     one = jnp.ones((), dtype)
     return Numbers(penalty=one, rho=one * 1e-2, size=one, dual_step=one, sampled_step=one)
@@ -74,7 +67,7 @@ def check_domain(domain: Domain, trials: int = 4, tolerance: float = 1e-6) -> No
         points = [x]
         for trial in range(trials):
             key = jax.random.PRNGKey(trial)
-            s = domain.tangent(_random(key, structure))
+            s = domain.tangent(trees.normal(key, structure))
             found = lmo(s, key)
             z = domain.dense(found.atom)
             _require(domain.contains(z, tolerance), "atoms are in the domain")
@@ -125,7 +118,7 @@ def check_map(linear_map: LinearMap, like: Any, symmetric: bool = False) -> None
         structure = jax.tree.map(lambda a: jax.ShapeDtypeStruct(np.shape(a), jnp.float64), like)
         linear_map = linear_map.resolve(structure)
         keys = iter(jax.random.split(jax.random.PRNGKey(0), 8))
-        x = _random(next(keys), structure)
+        x = trees.normal(next(keys), structure)
         x = trees.symmetrised(x) if symmetric else x
         image = jax.jit(lambda p: linear_map.forward(p))(x)
         u = jax.random.normal(next(keys), image.shape, image.dtype)
@@ -179,7 +172,7 @@ def check_constraint(constraint: Affine, like: Any, symmetric: bool = False) -> 
     with jax.enable_x64(True):
         structure = jax.tree.map(lambda a: jax.ShapeDtypeStruct(np.shape(a), jnp.float64), like)
         constraint = constraint.resolve(structure)
-        x = _random(jax.random.PRNGKey(1), structure)
+        x = trees.normal(jax.random.PRNGKey(1), structure)
         x = trees.symmetrised(x) if symmetric else x
         image = constraint.map.forward(x)
         nearest = constraint.set.project(image)
@@ -194,7 +187,7 @@ def check_constraint(constraint: Affine, like: Any, symmetric: bool = False) -> 
         got = constraint.add_whole(zero, 1.0, x, numbers)
         if constraint.symmetric:
             _close(got, trees.symmetrised(got), "what is called symmetric is symmetric")
-        along = _random(jax.random.PRNGKey(5), structure)
+        along = trees.normal(jax.random.PRNGKey(5), structure)
         along = trees.symmetrised(along) if symmetric else along
         near = [constraint.violation(trees.plus(x, h, along)) ** 2 for h in (1e-5, -1e-5)]
         slope = constraint.weight * (near[0] - near[1]) / 4e-5

@@ -42,6 +42,19 @@ def _largest(leaf: jax.Array) -> jax.Array:
     return jnp.max(jnp.abs(leaf)) if leaf.size else jnp.zeros((), leaf.dtype)
 
 
+def normal(key: Any, structure: Structure) -> Point:
+    """A point of independent normal numbers.
+
+    >>> import jax, jax.numpy as jnp
+    >>> normal(jax.random.PRNGKey(0), structure_of(jnp.zeros((2, 3)))).shape
+    (2, 3)
+    """
+    leaves, tree = jax.tree.flatten(structure)
+    keys = jax.random.split(key, len(leaves))
+    drawn = [jax.random.normal(k, s.shape, s.dtype) for k, s in zip(keys, leaves, strict=True)]
+    return jax.tree.unflatten(tree, drawn)
+
+
 def scaled(c: Any, a: Point) -> Point:
     """c a, in the dtype of a.
 
