@@ -5,8 +5,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Most of a test's time is compilation, and XLA's older emitters of fused loops compile in two thirds
-# of the time (the golden trajectories hold with both). A version without the flag would abort.
+# Most of a test's time is compilation, and XLA's older emitters of fused loops need two thirds of
+# it (the golden trajectories hold with both). A version without the flag would abort.
 if version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = (
         f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
