@@ -11,7 +11,17 @@ COST = RNG.standard_normal((N, N))
 COST = COST + COST.T
 ROWS = RNG.standard_normal((4, N * N)) * np.array([[1.0], [3.0], [0.2], [1.0]])
 INSIDE = np.full((N, N), 0.1) + 0.9 * np.eye(N)
-METHODS = ["hfw", "most-fw", "shcgm", "cgal", "most-al", "most-fw+", "most-al+", "h1-sfw"]
+METHODS = [
+    "hfw",
+    "most-fw",
+    "shcgm",
+    "cgal",
+    "most-al",
+    "most-fw+",
+    "most-al+",
+    "h1-sfw",
+    "t-most-al+",
+]
 
 
 def problem(objective=1.0, limit=1.0, rows=1.0, sampled=False):

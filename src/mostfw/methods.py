@@ -1,7 +1,7 @@
 """Table 1 as code: each method of the paper, and its relatives, is one short function.
 
 k = 1, 2, ...; the constants are the published ones and every one of them is a parameter of
-`Method`. `get("t-NAME", tau_0=...)` gives the trimmed form of any of them.
+`Method`. `get("t-NAME")` gives the trimmed form of any of them.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ BETA_0 = 1 / 4
 BETA_0_STOCHASTIC = 3 / 16  # where gradients are sampled
 BETA_0_SAMPLED = 1 / 16  # where rows of constraints are, too
 BOOST = 0.3
+TAU_0 = 0.3  # in units of ||s_k||
 
 
 def _named(name: str) -> Callable[[Callable[..., Method]], Callable[..., Method]]:
@@ -385,14 +386,18 @@ def svrf(growth: int = 96) -> Method:
     return Method(name="svrf", tracker=tracker, step_size=EpochStep())
 
 
-def trimmed(method: Method, tau_0: float, relative: bool = False) -> Method:
+def trimmed(method: Method, tau_0: float | None = None, relative: bool | None = None) -> Method:
     """The T- form of a method: tau_k = tau_0/(k+1)^(1/2), or ^(1/4) with sampled constraints.
+
+    Without tau_0 the threshold is 0.3 in units of ||s_k||, which suits every scaling of a problem;
+    a tau_0 that is given is absolute, as in the paper, unless `relative=True`.
 
     >>> import mostfw as fw
     >>> print(fw.methods.trimmed(fw.methods.most_fw_plus(), tau_0=5).trimming)
     skip while ||s_k - v|| < 5/(k+1)^(1/4)
     """
-    checks.number("tau_0", tau_0, least=0)
+    relative = tau_0 is None if relative is None else relative
+    tau_0 = TAU_0 if tau_0 is None else checks.number("tau_0", tau_0, least=0)
     exponent = 1 / 4 if method.constraints == "sampled" else 1 / 2
     rule = Trimming(Power(tau_0, shift=1, exponent=exponent), relative)
     return replaced(method, name=f"t-{method.name}", trimming=rule)
@@ -424,8 +429,6 @@ def get(name: str, **parameters: Any) -> Method:
         raise InvalidInputError(
             f"method {name!r} has no parameter {sorted(unknown)[0]!r}: it takes {', '.join(known)}."
         )
-    if trim and "tau_0" not in trimming:
-        raise InvalidInputError(f"method {name!r} needs tau_0, the threshold of trimming.")
     method = function(**parameters)
     if tolerance is not None:
         method = method.with_lmo_tolerance(tolerance)

@@ -19,8 +19,7 @@ def add(commands: Any) -> None:
 
 def _methods(options: argparse.Namespace) -> int:
     if options.name is not None:
-        trim = {"tau_0": 1.0} if options.name.lower().startswith("t-") else {}
-        method = methods.get(options.name, **trim)
+        method = methods.get(options.name)
         rate = theory.rate(method.name)
         print(method)
         print(f"  gap          {_power(rate.gap_exponent)}")
@@ -32,7 +31,7 @@ def _methods(options: argparse.Namespace) -> int:
     rows += [method_row(methods.get(name)) for name in methods.names()]
     print(aligned(rows))
     print(
-        "\nt- before any name is its trimmed form (needs tau_0). `mostfw methods NAME` shows one."
+        "\nt- before any name is its trimmed form. `mostfw methods NAME` shows one with its parts."
     )
     return 0
 
