@@ -54,7 +54,7 @@ def test_a_gset_file(tmp_path):
 def test_edge_lists_without_a_header(text, nodes, edges, tmp_path):
     path = tmp_path / "some.edges"
     path.write_text(text)
-    graph = fw.graphs.read_edges(path)
+    graph = fw.graphs.read_graph(path)
     assert (graph.nodes, graph.edges) == (nodes, edges)
 
 
@@ -62,7 +62,7 @@ def test_a_gset_file_that_is_cut_off(tmp_path):
     path = tmp_path / "G0"
     path.write_text("5 4\n1 2 1\n2 3 -1\n1 3 2\n")
     with pytest.raises(fw.InvalidInputError, match=r"G0.*promises 4 edges, but 3 follow.*complete"):
-        fw.graphs.read_edges(path)
+        fw.graphs.read_graph(path)
 
 
 @pytest.mark.parametrize("name", GSET)

@@ -1,8 +1,7 @@
-"""Graphs in: edge lists, matrices and networkx graphs as one checked, connected Graph."""
+"""Graphs in: files, edges, matrices and networkx graphs as one checked, connected Graph."""
 
 from __future__ import annotations
 
-import gzip
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
+from . import files
 from .errors import DisconnectedGraphError, InvalidInputError, MostFWWarning, ShapeError
 
 
@@ -27,6 +27,7 @@ class Graph:
 
     adjacency: Any  # a scipy.sparse.csr_array
     name: str = "graph"
+    names: tuple[str, ...] | None = None  # of the nodes
 
     @property
     def nodes(self) -> int:
@@ -77,7 +78,7 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
     if isinstance(source, Graph):
         return source
     if isinstance(source, str | Path):
-        return read_edges(source)
+        return read_graph(source)
     if scipy.sparse.issparse(source):
         return _checked(source, name or "graph")
     if hasattr(source, "adj") and hasattr(source, "number_of_nodes"):
@@ -102,91 +103,35 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
     raise ShapeError(f"a graph of shape {array.shape} is neither a square matrix nor edges.")
 
 
-def read_edges(path: str | Path) -> Graph:
-    r"""An edge list file: `u v` or `u v weight` a line, comments with # or %, gzip too.
+def read_graph(path: str | Path, *, one_based: bool | None = None) -> Graph:
+    r"""A graph from a file: an edge list, Matrix Market, METIS, or a matrix in .npy, .npz, .mat.
 
-    Nodes are numbered from the smallest number in the file (0 or 1). A first line `nodes edges`
-    before weighted edges from 1 on, as in the Gset collection, is known by its numbers.
+    An edge list has `u v` or `u v weight` a line, with blanks, commas, semicolons or tabs between
+    them; comments begin with #, % or //, and a line of words may come first. Nodes are numbers
+    from 0 or 1 on (the smallest one in the file tells, or `one_based` does), or names, which
+    `Graph.names` then holds. A first line `nodes edges` before weighted edges from 1 on, as in the
+    Gset collection, is known by its numbers. Matrix Market files are known by their first line,
+    METIS files by the ending .graph or by their numbers. All text may be packed with gzip.
 
     >>> import pathlib, tempfile, mostfw as fw
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "path.edges")
     ...     _ = path.write_text("# a path\n1 2\n2 3 0.5\n")
-    ...     fw.graphs.read_edges(path).edges
+    ...     fw.graphs.read_graph(path).edges
     2
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidInputError(f"there is no graph file {str(path)!r}.")
-    rows = []
-    try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-            for number, line in enumerate(lines, start=1):
-                text = line.split("#")[0].split("%")[0].replace(",", " ").split()
-                if not text:
-                    continue
-                rows.append(_edge(text, path, number))
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"graph file {str(path)!r} cannot be read: {error}") from error
-    if not rows:
-        raise InvalidInputError(f"graph file {str(path)!r} has no edges.")
-    name = path.name.removesuffix(".gz").removesuffix(".edges")
-    nodes = _header_nodes(rows, path)
-    if nodes is not None:
-        edges = _weighted(rows[1:])
-        edges[:, :2] -= 1
-        return _from_edges(edges, name, nodes)
-    edges = _weighted(rows)
-    edges[:, :2] -= min(1.0, edges[:, :2].min())
-    return _from_edges(edges, name)
+    found = files.read_edge_list(path, one_based=one_based)
+    return _joined(found.nodes, found.u, found.v, found.weights, found.name, found.names)
 
 
-def _weighted(rows: list[tuple[float, ...]]) -> np.ndarray:
-    return np.array([row if len(row) == 3 else (*row, 1.0) for row in rows])
-
-
-def _header_nodes(rows: list[tuple[float, ...]], path: Path) -> int | None:
-    """The number of nodes, if the first row is a header `nodes edges` of weighted edges.
-
-    It is one if it alone has no weight and its first number is at least every node. Were it an
-    edge, its first node would have to be the largest of all and its weight be left out by mistake.
-    """
-    nodes, promised = rows[0][:2]
-    listed = rows[1:]
-    if len(rows[0]) != 2 or not listed or any(len(row) == 2 for row in listed):
-        return None
-    if min(min(row[:2]) for row in listed) < 1 or max(max(row[:2]) for row in listed) > nodes:
-        return None
-    if len(listed) != promised:
-        raise InvalidInputError(
-            f"graph file {str(path)!r}: its first line promises {promised:.0f} edges, but "
-            f"{len(listed)} follow: complete the file, or give every edge a weight if that line "
-            "is an edge."
-        )
-    return int(nodes)
-
-
-def _edge(text: list[str], path: Path, number: int) -> tuple[float, ...]:
-    """Two nodes, and a weight if there is one."""
-    try:
-        u, v, weight = int(text[0]), int(text[1]), [float(weight) for weight in text[2:3]]
-    except (ValueError, IndexError):
-        raise InvalidInputError(
-            f"graph file {str(path)!r}, line {number}: {' '.join(text)!r} is not an edge "
-            "(two node numbers and perhaps a weight)."
-        ) from None
-    if u < 0 or v < 0:
-        raise InvalidInputError(f"graph file {str(path)!r}, line {number}: a node is negative.")
-    return float(u), float(v), *weight
-
-
-def _from_edges(edges: np.ndarray, name: str, count: int | None = None) -> Graph:
+def _from_edges(edges: np.ndarray, name: str) -> Graph:
+    """From rows (u, v) or (u, v, weight)."""
     nodes = edges[:, :2]
     if not np.all(np.isfinite(edges)):
         raise InvalidInputError(f"graph {name!r}: an edge has a NaN or infinite number.")
     if np.any(nodes != np.round(nodes)) or nodes.min() < 0:
         raise InvalidInputError(f"graph {name!r}: nodes must be whole numbers from 0 on.")
-    count = int(nodes.max()) + 1 if count is None else count
+    count = int(nodes.max()) + 1
     if count > 50 * (len(edges) + 1):
         raise InvalidInputError(
             f"graph {name!r} has node number {count - 1} but only {len(edges)} edges: number the "
@@ -194,16 +139,31 @@ def _from_edges(edges: np.ndarray, name: str, count: int | None = None) -> Graph
         )
     weights = edges[:, 2] if edges.shape[1] > 2 else np.ones(len(edges))
     u, v = nodes.astype(int).T
-    low, high = np.minimum(u, v), np.maximum(u, v)
-    # The same edge listed twice (or in both directions) is one edge: the last weight stands.
-    _, last = np.unique((low * count + high)[::-1], return_index=True)
-    keep = len(edges) - 1 - last
-    half = scipy.sparse.coo_array((weights[keep], (low[keep], high[keep])), shape=(count, count))
+    kept, clash = files.distinct_edges(count, u, v, weights)
+    if clash is not None:
+        first, second = clash
+        raise InvalidInputError(
+            f"graph {name!r}: edges {first} and {second} of the list join the same nodes with "
+            f"weights {weights[first]:g} and {weights[second]:g}: give each edge one weight."
+        )
+    return _joined(count, u[kept], v[kept], weights[kept], name)
+
+
+def _joined(
+    count: int,
+    u: np.ndarray,
+    v: np.ndarray,
+    weights: np.ndarray,
+    name: str,
+    names: tuple[str, ...] | None = None,
+) -> Graph:
+    """From edges that are there once each."""
+    half = scipy.sparse.coo_array((weights, (u, v)), shape=(count, count))
     loops = scipy.sparse.diags_array(half.diagonal())
-    return _checked(half + half.T - loops, name)
+    return _checked(half + half.T - loops, name, names)
 
 
-def _checked(matrix: Any, name: str) -> Graph:
+def _checked(matrix: Any, name: str, names: tuple[str, ...] | None = None) -> Graph:
     adjacency: Any = scipy.sparse.csr_array(matrix, dtype=float)
     if adjacency.shape[0] != adjacency.shape[1]:
         raise ShapeError(
@@ -227,4 +187,4 @@ def _checked(matrix: Any, name: str) -> Graph:
             adjacency - scipy.sparse.diags_array(adjacency.diagonal())
         )
     adjacency.eliminate_zeros()
-    return Graph(adjacency, name)
+    return Graph(adjacency, name, names)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from ..errors import InvalidInputError, MissingDependencyError
-from ..graphs import Graph, as_graph, read_edges
+from ..graphs import Graph, as_graph
 
 
 def file_digest(path: Path) -> str:
@@ -36,7 +36,7 @@ def graph_digest(graph: Graph) -> str:
 def read_graph(path: Path) -> Graph:
     """From an edge list, or from a .mat file: its `A`, or else the one square matrix in it."""
     if path.suffix != ".mat":
-        return read_edges(path)
+        return as_graph(path)
     import scipy.io
 
     held = {name: item for name, item in scipy.io.loadmat(path).items() if name[:2] != "__"}

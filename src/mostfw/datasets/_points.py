@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInputError
+from .. import files
 
 
 def data_folder() -> Path | None:
@@ -24,7 +23,7 @@ def data_folder() -> Path | None:
 
 
 def read_points(path: str | Path, key: str | None = None, transpose: bool = False) -> np.ndarray:
-    """A matrix with one row a point from .npy, .npz, .mat, .csv, .tsv or plain text.
+    """A matrix with one row a point, from all files that `mostfw.files.read_table` reads.
 
     `key` names the array in .npz and .mat files that hold several; `transpose` is for files with
     one column a point.
@@ -35,58 +34,4 @@ def read_points(path: str | Path, key: str | None = None, transpose: bool = Fals
     ...     fw.datasets.read_points(file.name).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidInputError(f"there is no data file {str(path)!r}.")
-    try:
-        array = np.asarray(_read(path, key), dtype=float)
-    except InvalidInputError:
-        raise
-    except Exception as error:
-        raise InvalidInputError(
-            f"data file {str(path)!r} cannot be read as numbers: {error}"
-        ) from error
-    if array.ndim != 2 or 0 in array.shape:
-        raise InvalidInputError(
-            f"data file {str(path)!r} holds an array of shape {array.shape}: rows of points needed."
-        )
-    return array.T if transpose else array
-
-
-def _read(path: Path, key: str | None) -> Any:
-    suffix = path.suffix.lower()
-    if suffix == ".npy":
-        return np.load(path, allow_pickle=False)
-    if suffix in (".npz", ".mat"):
-        if suffix == ".npz":
-            held: Any = np.load(path, allow_pickle=False)
-        else:
-            import scipy.io
-
-            held = scipy.io.loadmat(path)
-        names = [name for name in held if not name.startswith("__")]
-        if key is None and len(names) != 1:
-            raise InvalidInputError(
-                f"data file {str(path)!r} holds {', '.join(names) or 'nothing'}: say which with a "
-                "key (--key NAME)."
-            )
-        if key is not None and key not in names:
-            raise InvalidInputError(
-                f"data file {str(path)!r} has no {key!r}: it holds {', '.join(names)}."
-            )
-        return held[key or names[0]]
-    delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix)
-    with path.open() as lines:
-        first = lines.readline()
-    if not first.strip():
-        raise InvalidInputError(f"data file {str(path)!r} is empty, or begins with an empty line.")
-    skip = 0 if _numeric(first, delimiter) else 1
-    return np.loadtxt(path, delimiter=delimiter, skiprows=skip, ndmin=2)
-
-
-def _numeric(line: str, delimiter: str | None) -> bool:
-    try:
-        [float(word) for word in line.split(delimiter)]
-    except ValueError:
-        return False
-    return True
+    return files.read_table(path, key=key, transpose=transpose).values
