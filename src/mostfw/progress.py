@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .certificates import Certificate
     from .result import Record
 
 
@@ -28,8 +29,12 @@ class Bar:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
 
-    def show(self, record: Record) -> None:
-        gap = "" if record.relative_gap is None else f"  gap {record.relative_gap:+.2e}"
+    def show(self, record: Record, known: Certificate | None = None) -> None:
+        gap = ""
+        if record.relative_gap is not None:
+            gap = f"  gap {record.relative_gap:+.2e}"
+        elif known is not None:
+            gap = f"  gap at most {100 * abs(known.relative_gap):.2g}%"
         worst = max(record.relative_violation.values(), default=0.0)
         self.measures = f"objective {record.objective:.6g}{gap}  violation {worst:.1e}"
 

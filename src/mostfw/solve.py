@@ -204,8 +204,8 @@ class _Run:
         for point in points:
             status = self._until(point, limit, bar)
             record = self._record()
-            bar.show(record)
             self._bound(record, last=status is not None or point == points[-1])
+            bar.show(record, self.bounds.known(record.objective, worst_violation(record)))
             if status is None:
                 status = self._stopped(stop, record)
             if callback is not None and callback(record) and status is None:
