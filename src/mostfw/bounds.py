@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from typing import Any
@@ -78,6 +79,12 @@ class Bounds:
         fresh.lower, fresh.proved, fresh.upper = self.lower, self.proved, self.upper
         fresh._violations = list(self._violations)
         return fresh
+
+    def about(self, problem: Problem) -> Bounds:
+        """The same bounds with another copy of the problem: a pickle's, with NumPy arrays."""
+        held = copy.copy(self)
+        held.problem = problem
+        return held
 
     @property
     def exact(self) -> bool:

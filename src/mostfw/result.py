@@ -8,6 +8,7 @@ import functools
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 
 from . import counting
@@ -172,6 +173,15 @@ class Result:
     state: State = dataclasses.field(repr=False)
     bounds: Bounds = dataclasses.field(repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: NumPy arrays, for one of jax read where float64 is switched off
+        would come back as float32."""
+        held = dict(self.__dict__)
+        for name in ("problem", "method", "x", "state"):
+            held[name] = jax.tree.map(_on_host, held[name])
+        held["bounds"] = self.bounds.about(held["problem"])
+        return held
+
     @property
     def last(self) -> Record:
         return self.history[-1]
@@ -261,3 +271,7 @@ class Result:
             "status": str(self.status),
             "history": self.history.to_dict(),
         }
+
+
+def _on_host(leaf: Any) -> Any:
+    return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf

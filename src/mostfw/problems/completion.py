@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -75,10 +76,30 @@ def completion(
         [box],
         optimum=optimum,
         metrics=metrics,
-        answer=lambda x: np.clip(x, lower, upper),
+        answer=functools.partial(np.clip, a_min=lower, a_max=upper),
+        feasible=functools.partial(pulled, bounds=(lower, upper), radius=radius),
         name=f"completion {shape[0]}x{shape[1]}",
         dtype=dtype,
     )
+
+
+def pulled(x: Any, *, bounds: tuple[float, float], radius: float) -> np.ndarray:
+    """X as far towards a constant matrix as it takes to be inside the bounds: the ball is convex,
+    so that a point of it stays there.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.completion import pulled
+    >>> pulled(np.array([[3.0, 6.0]]), bounds=(1.0, 5.0), radius=9.0).round(3).tolist()
+    [[3.0, 5.0]]
+    """
+    x = np.asarray(x, dtype=float)
+    lower, upper = bounds
+    most = radius / math.sqrt(x.size)  # a constant c has the nuclear norm |c| sqrt(mn)
+    middle = min(max((lower + upper) / 2, -most), most)
+    rooms, lengths = np.where(x > middle, upper - middle, middle - lower), np.abs(x - middle)
+    outside = lengths > rooms
+    share = np.min(rooms[outside] / lengths[outside], initial=1.0)
+    return middle + max(share, 0.0) * (x - middle)
 
 
 def observations(

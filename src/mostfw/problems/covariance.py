@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -90,9 +91,87 @@ def covariance(
         optimum=None if unknown else _value_at(truth, data),
         metrics={"relative_error": RelativeError(truth), "l1_excess": Excess(l1_radius)},
         answer=np.asarray,
+        feasible=functools.partial(shrunk, trace=trace, l1_radius=l1_radius),
         name=f"covariance n={truth.shape[0]}",
         dtype=dtype,
     )
+
+
+def nearest(moment: Any, *, trace: float, l1_radius: float, dtype: Any = np.float64) -> Problem:
+    """The same for a known second moment M: min ||X||^2/2 - <X, M>, the constant left out.
+
+    So the optimum f* is about -||X*||^2/2, and a feasible X with a relative gap of t is at most
+    sqrt(t) ||X*|| from X*, for f(X) - f* >= ||X - X*||^2/2.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.covariance import nearest
+    >>> print(nearest(np.eye(3), trace=3.0, l1_radius=2.0))
+    min FiniteSum over Spectrahedron, subject to l1: Identity x in L1Ball(2)
+    """
+    moment = np.asarray(checks.data("the moment", moment), dtype=dtype)
+    # One name for all and no `feasible`: they would compile the measures anew for every moment.
+    return Problem(
+        objectives.FiniteSum(_half_square_less_fit, moment[None]),
+        domains.Spectrahedron(moment.shape[0], trace=trace),
+        [Affine(maps.Identity(symmetric=True), sets.L1Ball(l1_radius), name="l1")],
+        name="nearest covariance",
+        dtype=dtype,
+    )
+
+
+def _half_square_less_fit(x: Any, moment: Any) -> Any:
+    return (x * (x / 2 - moment)).sum()
+
+
+def nearest_bound(moment: Any, multiplier: Any, *, trace: float, l1_radius: float) -> float:
+    """A lower bound on the optimum of `nearest`, from a multiplier L of ||vec X||_1 <= l1_radius.
+
+    It is the dual function, min over the spectrahedron of ||X||^2/2 - <X, M - L>, less
+    l1_radius max |L|, and less what rounding may have added. No linear bound is as high.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.covariance import nearest_bound
+    >>> bound = nearest_bound(np.eye(2), 0.5 * np.eye(2), trace=2.0, l1_radius=1.0)
+    >>> round(bound, 6)  # X = I/2
+    -0.75
+    """
+    moment, multiplier = np.asarray(moment, float), np.asarray(multiplier, float)
+    shifted = moment - (multiplier + multiplier.T) / 2
+    values = np.linalg.eigvalsh(shifted)
+    kept = onto_solid_simplex(values, trace)
+    limit = l1_radius * np.abs(multiplier).max()
+    rounding = 1e-13 * len(values) * (np.sum(values**2) + limit)
+    return float(np.sum(kept * (kept / 2 - values)) - limit - rounding)
+
+
+def onto_solid_simplex(values: np.ndarray, total: float) -> np.ndarray:
+    """The nearest point with entries >= 0 and a sum of at most `total`.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.covariance import onto_solid_simplex
+    >>> onto_solid_simplex(np.array([3.0, 2.0, -1.0]), 2.0).tolist()
+    [1.5, 0.5, 0.0]
+    """
+    positive = np.maximum(values, 0)
+    if positive.sum() <= total:
+        return positive
+    falling = np.sort(positive)[::-1]
+    levels = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
+    return np.maximum(positive - levels[falling > levels][-1], 0)
+
+
+def shrunk(x: Any, *, trace: float, l1_radius: float) -> np.ndarray:
+    """X times the largest number up to 1 that keeps both bounds: psd if X is.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.covariance import shrunk
+    >>> shrunk(np.eye(2), trace=3.0, l1_radius=1.0).tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+    """
+    x = np.asarray(x)
+    sizes = np.trace(x), np.abs(x).sum()
+    ratios = [bound / size for bound, size in zip((trace, l1_radius), sizes, strict=True) if size]
+    return x * min([1.0, *ratios])
 
 
 class RelativeError(eqx.Module):

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
 
 from .. import checks, domains, maps, objectives, sets
 from ..constraints import Affine
-from ..errors import ShapeError
+from ..errors import InvalidInputError, ShapeError
 from ..problem import Problem
 
 SAMPLINGS = ("shuffled", "entries", "block")
+DENSE_BELOW = 3000  # from here on all eigenvalues of a matrix take longer than a few and a factor
+EPS = float(np.finfo(np.float64).eps)
+LANCZOS_ROUNDS = 50
+STARTS = 4  # of Lloyd's steps, for each rounding
 
 
 def kmeans(
@@ -23,6 +31,7 @@ def kmeans(
     constraint_batch: float | int | None = None,
     sampling: str | None = None,
     sign_weight: float = 1000.0,
+    stored: bool = False,
     optimum: float | None = None,
     dtype: Any = np.float64,
 ) -> Problem:
@@ -31,8 +40,9 @@ def kmeans(
     `batch` samples the entries of D, which are computed when drawn; `constraint_batch` the signs,
     which makes the problem P+; the row sums are always whole. `sampling` is how: in shuffled passes
     ("shuffled", the default), by single entries with replacement as in the paper ("entries"), or by
-    principal blocks ("block"). `sign_weight` is the weight of X >= 0 against X1 = 1. The inertia of
-    a clustering is half the objective of its X.
+    principal blocks ("block"). `sign_weight` is the weight of X >= 0 against X1 = 1. `stored` keeps
+    D, as large as X, where it would be computed anew at each step: for exact gradients. The inertia
+    of a clustering is half the objective of its X.
 
     >>> import numpy as np, mostfw as fw
     >>> problem = fw.problems.kmeans(np.array([[0.0], [0.1], [5.0], [5.1]]), clusters=2)
@@ -46,8 +56,8 @@ def kmeans(
     clusters = checks.whole("clusters", clusters, 1, n)
     sampling = checks.choice("sampling", "shuffled" if sampling is None else sampling, SAMPLINGS)
     return Problem(
-        objectives.SquaredDistances(points, batch=batch, sampling=sampling),
-        domains.Spectrahedron(n, trace=float(clusters)),
+        _distances(points, batch, sampling, stored),
+        ClusterMatrices(n, trace=float(clusters)),  # pyright: ignore[reportCallIssue]
         [
             Affine(maps.RowSums(), sets.Point(1.0), name="rows"),
             Affine(
@@ -59,12 +69,125 @@ def kmeans(
             ),
         ],
         optimum=optimum,
-        metrics={"trace": jnp.trace},
-        answer=lambda x: rounded(points, x, clusters),
-        feasible=lambda x: cluster_matrix(rounded(points, x, clusters)),
+        metrics={"trace": _trace},
+        answer=functools.partial(_labels, points, clusters),
+        feasible=functools.partial(_clustered, points, clusters),
         name=f"kmeans N={n} K={clusters}",
         dtype=dtype,
     )
+
+
+def _distances(
+    points: np.ndarray, batch: float | int | None, sampling: str, stored: bool
+) -> objectives.Objective:
+    if not stored:
+        return objectives.SquaredDistances(points, batch=batch, sampling=sampling)
+    if batch is not None:
+        raise InvalidInputError(
+            f"batch is {batch!r} and stored is True: sampled distances are computed when drawn. "
+            "Leave one of them out."
+        )
+    about = points - points.mean(axis=0)  # where least cancels
+    return objectives.Linear(squared_distances(about))
+
+
+# Partial applications of these and no closures, which pickle refuses, as it does jnp.trace.
+def _trace(x: jax.Array) -> jax.Array:
+    return jnp.trace(x)
+
+
+def _labels(points: np.ndarray, clusters: int, x: np.ndarray) -> np.ndarray:
+    return rounded(points, x, clusters)
+
+
+def _clustered(points: np.ndarray, clusters: int, x: np.ndarray) -> np.ndarray:
+    return cluster_matrix(rounded(points, x, clusters))
+
+
+class ClusterMatrices(domains.Spectrahedron):
+    """{X psd, tr X <= K}, whose `least` is over those X alone that have X1 = 1 and X >= 0.
+
+    A certificate asks for no more. With X1 = 1 and X >= 0 no eigenvalue is above 1, so that
+    X = 11'/n + Y with Y1 = 0, 0 <= Y <= I and tr Y <= K - 1, and <S, X> is at least 1'S1/n plus
+    the K - 1 least eigenvalues of S on the complement of 1, where they are negative. The K-fold of
+    the least one, which holds for every X of the set, is a far lower number.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.kmeans import ClusterMatrices
+    >>> cost = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> round(ClusterMatrices(2, trace=1.0).least(cost).value, 6)
+    1.0
+    """
+
+    def least(self, direction: Any) -> domains.Least:
+        matrix = np.asarray(direction, dtype=np.float64)
+        if not np.all(np.isfinite(matrix)):
+            return domains.Least(-np.inf, False)
+        n, count = len(matrix), round(float(self.trace)) - 1
+        matrix = (matrix + matrix.T) / 2
+        rows = matrix.mean(axis=1)
+        centred = matrix - rows[:, None] - rows[None, :] + rows.mean()
+        found = lowest_sum(centred, count)
+        # The mean of n^2 numbers and the centring, each with a few roundings of their size.
+        slack = 16 * EPS * n * (1 + count) * float(np.abs(matrix).sum(axis=1).max())
+        return domains.Least(n * float(rows.mean()) + found - slack, True)
+
+
+def lowest_sum(matrix: np.ndarray, count: int) -> float:
+    """A number not above the sum of the `count` least eigenvalues, of those that are negative.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.kmeans import lowest_sum
+    >>> round(lowest_sum(np.diag([-2.0, -1.0, 3.0, 4.0]), 3), 6)
+    -3.0
+    """
+    n = len(matrix)
+    count = min(count, n)
+    if count == 0:
+        return 0.0
+    size = float(np.abs(matrix).sum(axis=1).max())  # no eigenvalue is beyond it
+    if n >= DENSE_BELOW and count < n // 4:
+        return _lowest_sum_of_large(matrix, count, size)
+    values = scipy.linalg.eigvalsh(matrix, subset_by_index=(0, count - 1), check_finite=False)
+    return float(np.minimum(values, 0).sum()) - 4 * EPS * n * count * size
+
+
+def _lowest_sum_of_large(matrix: np.ndarray, count: int, size: float) -> float:
+    """By Lanczos steps, and a factor that proves it.
+
+    Let Q be about the vectors of the least eigenvalues t_i, and s the largest of these. The sum of
+    the least eigenvalues of a sum is not below that of the sums. For Q diag(t - s) Q' it is the
+    sum of t_i - s, and for what remains `count` times its least eigenvalue, which is near s: a
+    Cholesky factor proves how near.
+    """
+    n = len(matrix)
+    values, vectors = _lowest_pairs(matrix, count)
+    vectors, _ = np.linalg.qr(vectors)
+    top = min(float(values.max(initial=-size)), 0.0)
+    below = np.minimum(values, top) - top
+    rest = matrix - (vectors * below) @ vectors.T
+    slack = 1e-10 * size
+    while slack < 4 * size:
+        shifted = rest.copy()
+        shifted[np.diag_indices(n)] -= top - slack
+        # Rump: a factor in floating point leaves the least eigenvalue above -(n + 2) eps trace.
+        rounding = 2 * (n + 2) * EPS * float(np.trace(shifted))
+        try:
+            scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            slack *= 10
+        else:
+            return float(below.sum()) * (1 + 1e-10) + count * (top - slack - rounding)
+    return -count * size
+
+
+def _lowest_pairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    start = np.random.default_rng(0).standard_normal(len(matrix))
+    lanczos: Any = scipy.sparse.linalg.eigsh
+    try:
+        return lanczos(matrix, count, which="SA", v0=start, tol=1e-6, maxiter=LANCZOS_ROUNDS)
+    except scipy.sparse.linalg.ArpackNoConvergence as error:  # what there is serves as well
+        return error.eigenvalues, error.eigenvectors
 
 
 def squared_distances(points: np.ndarray) -> np.ndarray:
@@ -82,25 +205,107 @@ def squared_distances(points: np.ndarray) -> np.ndarray:
     return distances
 
 
-def rounded(points: np.ndarray, x: np.ndarray, clusters: int, sweeps: int = 100) -> np.ndarray:
-    """Labels: the points denoised by X, spread-out centers among them, then Lloyd's steps."""
+def rounded(points: np.ndarray, x: np.ndarray, clusters: int, starts: int = STARTS) -> np.ndarray:
+    """Labels: the best of Lloyd's steps from some spread-out choices of centers among the points
+    that X has denoised, and of single moves after them.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.kmeans import cluster_matrix, rounded
+    >>> points = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> rounded(points, cluster_matrix(np.array([0, 0, 1, 1])), 2).tolist()
+    [0, 0, 1, 1]
+    """
+    points = np.asarray(points, dtype=float)
     denoised = np.asarray(x, dtype=float) @ points
-    centers = [int(np.argmax(np.sum((denoised - denoised.mean(axis=0)) ** 2, axis=1)))]
-    while len(centers) < clusters:
-        gaps = np.min([np.sum((denoised - denoised[c]) ** 2, axis=1) for c in centers], axis=0)
-        centers.append(int(np.argmax(gaps)))
-    means = denoised[centers]
+    rng = np.random.default_rng(0)  # the same point has one answer
+    found = [lloyd(points, denoised[farthest(denoised, clusters)])]
+    for _ in range(starts - 1):
+        found.append(lloyd(points, denoised[scattered(denoised, clusters, rng)]))
+    best = min(found, key=functools.partial(inertia, points))
+    return moved_singly(points, best, clusters)
+
+
+def farthest(points: np.ndarray, count: int) -> list[int]:
+    """Points far from each other: the one farthest from the mean, then each from those before."""
+    chosen = [int(np.argmax(np.sum((points - points.mean(axis=0)) ** 2, axis=1)))]
+    gaps = np.full(len(points), np.inf)
+    while len(chosen) < count:
+        gaps = np.minimum(gaps, np.sum((points - points[chosen[-1]]) ** 2, axis=1))
+        chosen.append(int(np.argmax(gaps)))
+    return chosen
+
+
+def scattered(points: np.ndarray, count: int, rng: np.random.Generator) -> list[int]:
+    """Points drawn in proportion to the squared distance from those before (k-means++)."""
+    chosen = [int(rng.integers(len(points)))]
+    gaps = np.full(len(points), np.inf)
+    while len(chosen) < count:
+        gaps = np.minimum(gaps, np.sum((points - points[chosen[-1]]) ** 2, axis=1))
+        total = gaps.sum()
+        even = not total > 0  # fewer different points than centers
+        chosen.append(int(rng.choice(len(points), p=None if even else gaps / total)))
+    return chosen
+
+
+def lloyd(points: np.ndarray, means: np.ndarray, sweeps: int = 100) -> np.ndarray:
+    """Labels after Lloyd's steps from these centers; one that lost its points stays put."""
+    means = np.array(means)
     labels = np.full(len(points), -1)
     for _ in range(sweeps):
-        cost = np.sum(means**2, axis=1)[None, :] - 2 * points @ means.T
-        renewed = np.argmin(cost, axis=1)
+        renewed = np.argmin(np.sum(means**2, axis=1) - 2 * points @ means.T, axis=1)
         if np.array_equal(renewed, labels):
             break
         labels = renewed
-        for c in range(clusters):
-            if np.any(labels == c):
-                means[c] = points[labels == c].mean(axis=0)
+        sizes = np.bincount(labels, minlength=len(means))
+        sums = (labels == np.arange(len(means))[:, None]).astype(float) @ points
+        means = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], means)
     return labels
+
+
+def moved_singly(
+    points: np.ndarray, labels: np.ndarray, clusters: int, moves: int = 1000
+) -> np.ndarray:
+    """Labels after moves of one point at a time to the cluster that gains most by it, the best
+    first (Hartigan): they see that a mean moves with its points, where Lloyd's steps end early.
+
+    >>> import numpy as np
+    >>> from mostfw.problems.kmeans import moved_singly
+    >>> points = np.array([[0.0], [2.0], [3.1], [3.2], [3.3]])
+    >>> moved_singly(points, np.array([0, 0, 1, 1, 1]), 3).tolist()
+    [2, 0, 1, 1, 1]
+    """
+    labels = np.array(labels)
+    sizes = np.bincount(labels, minlength=clusters).astype(float)
+    sums = (labels == np.arange(clusters)[:, None]).astype(float) @ points
+    # All that distances to the means need: renewed as points move, the means never formed.
+    products, lengths = points @ sums.T, np.sum(sums**2, axis=1)
+    squares = np.sum(points**2, axis=1)
+    for _ in range(moves):
+        counts = np.maximum(sizes, 1)
+        gaps = squares[:, None] - 2 * products / counts + lengths / counts**2
+        mover, new, gain = _best_move(gaps, sizes, labels)
+        if gain <= 1e-12 * float(squares.sum()):
+            break
+        along = points @ points[mover]
+        for cluster, sign in ((labels[mover], -1.0), (new, 1.0)):
+            lengths[cluster] += sign * 2 * products[mover, cluster] + squares[mover]
+            products[:, cluster] += sign * along
+            sizes[cluster] += sign
+        labels[mover] = new
+    return labels
+
+
+def _best_move(gaps: np.ndarray, sizes: np.ndarray, labels: np.ndarray) -> tuple[int, int, float]:
+    """Which point moves to which cluster, and the inertia that it saves; `gaps` are the squared
+    distances to the means. A mean moves with the point that joins or leaves it."""
+    everyone, own = np.arange(len(labels)), sizes[labels]
+    joining = sizes / (sizes + 1) * gaps
+    joining[everyone, labels] = np.inf
+    new = np.argmin(joining, axis=1)
+    leaving = np.where(own > 1, own / np.maximum(own - 1, 1) * gaps[everyone, labels], 0.0)
+    saved = leaving - joining[everyone, new]
+    mover = int(np.argmax(saved))
+    return mover, int(new[mover]), float(saved[mover])
 
 
 def cluster_matrix(labels: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -61,8 +62,8 @@ def sparsest_cut(
         [equality, triangles],
         optimum=optimum,
         metrics={"feasibility": Feasibility(equality, triangles)},
-        answer=lambda x: best_cut(laplacian, x),
-        feasible=lambda x: cut_matrix(d, best_cut(laplacian, x).side),
+        answer=functools.partial(best_cut, laplacian),
+        feasible=functools.partial(_cut_point, laplacian),
         name=f"sparsest-cut {graph.name}",
         dtype=dtype,
     )
@@ -133,6 +134,10 @@ def best_cut(laplacian: np.ndarray, x: np.ndarray) -> Cut:
             best = Cut(tuple(sorted(int(i) for i in side)), float(edges[at]), float(values[at]))
     assert best is not None
     return best
+
+
+def _cut_point(laplacian: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return cut_matrix(len(laplacian), best_cut(laplacian, x).side)
 
 
 def cut_matrix(nodes: int, side: Sequence[int]) -> np.ndarray:
