@@ -1,4 +1,5 @@
-"""The command line: `mostfw methods`, `run`, `reproduce`, `report`, `data`, `doctor`."""
+"""The command line: jobs on files (`mostfw cluster`, `cut`, `maxcut`, `covariance`, `complete`,
+`solve`), and `methods`, `run`, `reproduce`, `report`, `data`, `doctor`."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from ..errors import MostFWError
-from . import reproduce, run, table
+from . import jobs, reproduce, run, table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mostfw {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    jobs.add(commands)
     table.add(commands)
     run.add(commands)
     reproduce.add(commands)

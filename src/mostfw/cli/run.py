@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from .. import datasets, methods, oracles, problems
 from ..errors import InvalidInputError
@@ -19,6 +14,7 @@ from ..problems.sparsest_cut import SAMPLINGS as CUT_SAMPLINGS
 from ..result import Result
 from ..solve import solve
 from .devices import DEVICES, use_device
+from .writing import check_folder, write_json
 
 _ORACLES = {
     "cge": oracles.CGE(),
@@ -176,10 +172,7 @@ def _value(name: str, text: str) -> Any:
 
 def _run(options: argparse.Namespace) -> int:
     use_device(options.device)
-    if options.json not in (None, "-") and not Path(options.json).resolve().parent.is_dir():
-        raise InvalidInputError(
-            f"--json {options.json!r}: its folder does not exist; make it first, before a long run."
-        )
+    check_folder("--json", options.json)
     given = parameters(options.set)
     method = methods.get(options.method, **given)
     result = solve(
@@ -204,25 +197,7 @@ def _write(result: Result, given: dict[str, Any], target: str) -> None:
         name: value if isinstance(value, int | float) else str(value)
         for name, value in given.items()
     }
-    text = json.dumps(_plain(content), indent=1, allow_nan=False)
-    if target == "-":
-        print(text)
-        return
-    try:
-        Path(target).write_text(text + "\n")
-    except OSError as error:
-        raise InvalidInputError(f"the result cannot be written to {target!r}: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN or infinity: they become null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return value
+    write_json(content, target)
 
 
 def summary(result: Result) -> str:

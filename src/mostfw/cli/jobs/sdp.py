@@ -1,0 +1,86 @@
+"""`mostfw solve`: a semidefinite program from a file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from ... import problems, sdpa
+from ...result import Result, worst_violation
+from ...solve import solve
+from ...stopping import Certified
+from ._common import Outcome, add_job, shown
+
+CONVERGED = 0.01
+
+
+def add(commands: Any) -> None:
+    parser = add_job(
+        commands,
+        "solve",
+        "Solves a semidefinite program in the SDPA sparse format",
+        _solve,
+        file=".dat-s, gzip too",
+        iterations=50_000,
+        gap=1e-3,
+    )
+    parser.add_argument("--trace-bound", type=float, metavar="T", help="on the trace of Y")
+    parser.add_argument("--method", default="cgal", help="a name from `mostfw methods`")
+    parser.add_argument("--violation", type=float, default=1e-3, help="relative; default 1e-3")
+
+
+def _solve(options: argparse.Namespace) -> Outcome:
+    program = sdpa.read(options.file)
+    problem = problems.sdp(program, options.trace_bound)
+    result = solve(
+        problem,
+        options.method,
+        iterations=options.iterations,
+        seconds=options.time,
+        seed=options.seed,
+        stop=Certified(gap=options.gap, violation=options.violation),
+        progress=shown(options),
+    )
+    found = result.answer
+    bound = None if result.certificate is None else -result.certificate.lower
+    return Outcome(
+        words=_words(result, found.value, bound),
+        facts={"value": found.value, "upper_bound": bound},
+        arrays={f"block_{index + 1}": block for index, block in enumerate(found.blocks)},
+        header=("block", "row", "column", "value"),
+        rows=_entries(found.blocks),
+        panels=list,
+        result=result,
+    )
+
+
+def _words(result: Result, value: float, bound: float | None) -> str:
+    """The file's own problem is a maximum, so that the certificate is a bound from above."""
+    text = f"<F_0, Y> = {value:.8g}"
+    if bound is None:
+        return f"{text}; no bound is known."
+    size = max(abs(value), abs(bound)) or 1.0
+    violation = worst_violation(result.last)
+    side = "above" if bound >= value else "below"
+    gap = abs(bound - value) / size
+    text = f"{text}; no feasible Y has more than {bound:.8g}, {100 * gap:.2g}% {side} that."
+    if gap <= CONVERGED and violation <= CONVERGED:
+        return text
+    return (
+        f"{text} That is not converged: both the gap and the relative violation of the equations "
+        f"should be below {100 * CONVERGED:g}%. More --iterations may help; a smaller "
+        "--trace-bound, if you know one, helps most."
+    )
+
+
+def _entries(blocks: Any) -> Iterator[tuple[int, int, int, float]]:
+    """The upper triangles, counted from 1 as in the file."""
+    for index, block in enumerate(blocks):
+        for i, row in enumerate(block):
+            if block.ndim == 1:
+                yield index + 1, i + 1, i + 1, float(row)
+                continue
+            for j in range(i, len(block)):
+                if row[j]:
+                    yield index + 1, i + 1, j + 1, float(row[j])
