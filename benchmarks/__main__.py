@@ -8,11 +8,21 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import growth, growth_plot, memory, precision, solvers, starting, steps, trimming
+from . import (
+    growth,
+    growth_plot,
+    memory,
+    precision,
+    solvers,
+    starting,
+    steps,
+    trimming,
+    untuned,
+)
 from .rows import Case, Row, Settings, heading, machine
 
 # compiling comes last: it empties the caches that the others share
-PARTS = (steps, trimming, growth, solvers, precision, memory, starting)
+PARTS = (steps, trimming, growth, solvers, untuned, precision, memory, starting)
 
 
 def chosen(settings: Settings, words: Sequence[str]) -> list[Case]:
