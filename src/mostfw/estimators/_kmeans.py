@@ -36,7 +36,7 @@ class SDPKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
       Where the relaxation leaves a gap that never happens, and `max_iter` steps or `time_limit`
       seconds of them end it.
     - `batch`: None for exact gradients; else the share or number of distances drawn for a step.
-    - `dtype`: "float32" halves the memory; the bound then is numerical evidence and no proof.
+    - `dtype`: "float32" steps take half as long; the bound then is numerical evidence, no proof.
     - `verbose`: 1 says what the fit will take, on standard error, and shows a progress bar.
 
     A fit leaves `labels_`, `cluster_centers_`, `inertia_`, `inertia_bound_` (no clustering has a
