@@ -16,7 +16,8 @@ run: $(STAMP)  ## the paper's experiments, small and short: ends with report/rep
 	$(BIN)/mostfw reproduce --quick --out report
 
 test: $(STAMP)  ## all tests
-	$(BIN)/pytest -n 2 --dist worksteal
+	MOSTFW_QUICK_COMPILE=1 $(BIN)/pytest -n 2 --dist worksteal -m 'not study and not exact'
+	$(BIN)/pytest -n 2 -m exact
 
 studies: $(STAMP)  ## the tests that repeat published figures at their full length
 	$(BIN)/pytest -n 2 --dist worksteal -m study

@@ -5,9 +5,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Most of a test's time is compilation: programs that are optimised less, by XLA's older emitters of
-# loops, take half of it. XLA aborts on a flag that it does not know: only where both are known.
-if version("jaxlib").startswith("0.10."):
+# Most of a test's time is compilation. `make test` asks for programs that are optimised less, by
+# XLA's older emitters of loops, which take half of it, but for the tests that are marked `exact`.
+# XLA aborts on a flag that it does not know: only where both are known.
+if os.environ.get("MOSTFW_QUICK_COMPILE") and version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = (
         f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0 "
         "--xla_cpu_use_fusion_emitters=false"

@@ -81,6 +81,7 @@ def test_without_constraints_most_fw_is_orgfw_with_its_weights(batch):
         np.testing.assert_array_equal(one.x, other.x)
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("name", ["most-fw", "shcgm", "most-fw+", "h1-sfw"])
 def test_trimming_with_threshold_zero_changes_nothing(name):
     sampled = fw.methods.get(name).constraints == "sampled"
@@ -132,6 +133,7 @@ def objective_gradient(problem, x):
 QUADRATIC = {"linear": cut_problem, "quadratic": covariance_problem}
 
 
+@pytest.mark.exact
 @pytest.mark.parametrize("make", QUADRATIC.values(), ids=QUADRATIC)
 def test_central_differences_are_the_gradient_of_quadratics(make):
     """At every recorded point, with the radius of that iteration, to 1e-9 relative."""
