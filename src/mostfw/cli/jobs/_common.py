@@ -39,24 +39,21 @@ def add_job(
     job: Callable[[argparse.Namespace], Outcome],
     *,
     file: str,
-    iterations: int,
-    gap: float | None,
+    iterations: int | None = None,
+    gap: float | None = None,
 ) -> argparse.ArgumentParser:
-    """Adds a command that reads `file`, and the options that all of them have."""
+    """Adds a command that reads `file`, and the options that all of them have. Without their own
+    defaults, iterations and gap are those of the estimator."""
     parser = commands.add_parser(name, help=summary, description=f"{summary}.")
     parser.add_argument("file", metavar="FILE", help=file)
     parser.add_argument("--out", metavar="FILE", help="the result: .csv, .npz or .json")
     parser.add_argument("--plot", metavar="FILE", help="a picture: .png, .svg or .pdf")
     parser.add_argument("--json", metavar="FILE", help="the summary and history ('-': printed)")
     parser.add_argument("--time", type=float, metavar="SECONDS", help="a budget for the steps")
-    parser.add_argument("--iterations", type=int, default=iterations, help=f"default {iterations}")
-    if gap is not None:
-        parser.add_argument(
-            "--gap",
-            type=float,
-            default=gap,
-            help=f"stop when this relative gap is proved; default {gap:g}",
-        )
+    parser.add_argument("--iterations", type=int, default=iterations, help="steps at most")
+    parser.add_argument(
+        "--gap", type=float, default=gap, help="stop when this relative gap is proved, e.g. 0.01"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
     parser.add_argument("--device", choices=DEVICES)
@@ -70,13 +67,13 @@ def shown(options: argparse.Namespace) -> bool:
 
 
 def budgets(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that every estimator has, by its names for them."""
+    """The options that every estimator has, by its names for them; its defaults where none is
+    given."""
+    given = {"tol": options.gap, "max_iter": options.iterations, "time_limit": options.time}
     return {
-        "tol": options.gap,
-        "max_iter": options.iterations,
-        "time_limit": options.time,
         "random_state": options.seed,
         "verbose": int(shown(options)),
+        **{name: value for name, value in given.items() if value is not None},
     }
 
 

@@ -16,8 +16,6 @@ def add(commands: Any) -> None:
         "Clusters points and proves how far from the best clustering they are",
         _cluster,
         file="points, one row each: .csv, .tsv, .npy, .npz, .mat, .parquet",
-        iterations=20_000,
-        gap=1e-3,
     )
     parser.add_argument("--clusters", type=int, required=True)
     parser.add_argument("--batch", type=float, help="share of the distances a step; default all")

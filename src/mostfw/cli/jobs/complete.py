@@ -17,8 +17,6 @@ def add(commands: Any) -> None:
         "Fills in a matrix of ratings that is of low rank and inside known bounds",
         _complete,
         file="user,item,rating a line, or a matrix with empty cells: .csv, .tsv, .npy, .npz",
-        iterations=5_000,
-        gap=1e-3,
     )
     parser.add_argument("--rank-bound", type=int, metavar="R", help="the rank to allow for")
     parser.add_argument("--radius", type=float, help="bound on the sum of singular values instead")

@@ -15,8 +15,6 @@ def add(commands: Any) -> None:
         "Estimates a sparse covariance matrix from rows of observations",
         _covariance,
         file="one row an observation, one column a variable: .csv, .tsv, .npy, .npz, .parquet",
-        iterations=3_000,
-        gap=1e-3,
     )
     parser.add_argument("--alpha", type=float, help="how dense; default: chosen from the data")
     parser.add_argument("--trace", type=float, help="bound on the trace; default: the sample's")

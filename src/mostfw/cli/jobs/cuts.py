@@ -18,8 +18,6 @@ def add(commands: Any) -> None:
         "Finds a sparse cut of a graph and proves how sparse any cut can be",
         _cut,
         file=GRAPH,
-        iterations=50_000,
-        gap=2e-3,
     )
     add_job(
         commands,
@@ -27,8 +25,6 @@ def add(commands: Any) -> None:
         "Finds a large cut of a graph and proves how large any cut can be",
         _max_cut,
         file=GRAPH,
-        iterations=10_000,
-        gap=2e-3,
     )
 
 
