@@ -5,6 +5,7 @@ import pytest
 
 import mostfw as fw
 from mostfw import pictures
+from mostfw.pictures import _graphs
 from mostfw.pictures._graphs import layout
 from mostfw.pictures._matrices import block_order, correlations
 from mostfw.pictures._points import principal_plane
@@ -73,7 +74,8 @@ def test_correlations_have_a_unit_diagonal():
     assert found.tolist() == [[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]]
 
 
-def test_large_graphs_have_a_layout_that_tells_pieces_apart():
+def test_large_graphs_have_a_layout_that_tells_pieces_apart(monkeypatch):
+    monkeypatch.setattr(_graphs, "SPRINGS", 100)
     half = RNG.random((300, 300)) < 0.1
     edges = [(i, j) for i in range(300) for j in range(i) if half[i, j]]
     edges += [(i + 300, j + 300) for i, j in edges] + [(0, 300)]

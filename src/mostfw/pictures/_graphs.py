@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NAMED = 60  # more nodes than that are drawn without their names
-SPRINGS = 400  # and more than that by eigenvectors, which take less time
+SPRINGS = 1000  # and more than that by eigenvectors, which take less time
 
 
 @dataclasses.dataclass(frozen=True)
