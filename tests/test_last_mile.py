@@ -2,6 +2,7 @@
 
 import functools
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import mostfw as fw
 from common import ring_with_chords
+from mostfw.problems.kmeans import ClusterMatrices, cluster_matrix
 from mostfw.problems.kmeans import inertia as inertia_of
 
 SIDE = 9
@@ -67,3 +69,31 @@ def test_a_max_cut_point_is_the_normalised_one():
     roots = np.sqrt(np.diag(x))
     point = PROBLEMS["max cut"]().feasible(x)
     np.testing.assert_allclose(point, x / np.outer(roots, roots), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_least_over_cluster_matrices_is_below_all_of_them(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(12) % 4)
+    one = cluster_matrix(labels)
+    domain = ClusterMatrices(12, trace=4.0)
+    # <X, X> = 4 for this X, and no other has a larger product with it
+    assert domain.least(-one).value == pytest.approx(-4, rel=1e-9)
+    cost = rng.standard_normal((12, 12))
+    least = domain.least(cost + cost.T)
+    assert least.proved
+    for _ in range(50):
+        other = cluster_matrix(rng.integers(0, 4, 12))
+        assert least.value <= np.sum((cost + cost.T) * other)
+
+
+def test_the_least_over_cluster_matrices_is_below_the_conic_optimum():
+    rng = np.random.default_rng(0)
+    cost = rng.standard_normal((6, 6))
+    x = cp.Variable((6, 6), PSD=True)
+    rules = [cp.trace(x) <= 3, cp.sum(x, axis=1) == 1, x >= 0]
+    value = cp.sum(cp.multiply(cost + cost.T, x))
+    optimum = cp.Problem(cp.Minimize(value), rules).solve(solver="CLARABEL")
+    least = ClusterMatrices(6, trace=3.0).least(cost + cost.T).value
+    plain = fw.domains.Spectrahedron(6, trace=3.0).least(cost + cost.T).value
+    assert plain < least <= optimum + 1e-7
