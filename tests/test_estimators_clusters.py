@@ -17,14 +17,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import mostfw as fw
+from mostfw.domains._least import _lowest_sum_of_large, lowest_sum
 from mostfw.estimators import SDPKMeans, _cost
 from mostfw.estimators._kmeans import _cgal
 from mostfw.problems.kmeans import (
     ClusterMatrices,
-    _lowest_sum_of_large,
     cluster_matrix,
     inertia,
-    lowest_sum,
     moved_singly,
     squared_distances,
 )
@@ -151,8 +150,9 @@ def test_sums_of_eigenvalues_are_bounded_from_below_and_closely(count, shift):
     matrix = matrix + matrix.T + shift * np.eye(60)
     exact = float(np.minimum(np.linalg.eigvalsh(matrix)[:count], 0).sum())
     size = float(np.abs(matrix).sum(axis=1).max())
-    for found in (lowest_sum(matrix, count), _lowest_sum_of_large(matrix, count, size)):
-        assert exact - 1e-6 * size <= found <= exact
+    for found in (lowest_sum(matrix, count), _lowest_sum_of_large(matrix, count)):
+        assert found.proved
+        assert exact - 1e-6 * size <= found.value <= exact
 
 
 def test_single_moves_never_lose():

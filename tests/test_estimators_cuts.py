@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mostfw as fw
 from common import ring_with_chords
-from mostfw.estimators import MaxCut, SparsestCut
+from mostfw.estimators import MaxCut, SparsestCut, _cuts
 from mostfw.estimators._kept import Kept
 from mostfw.problems.max_cut import cut_weights, diagonal_multipliers, refined, searched
 
@@ -296,3 +296,11 @@ def test_max_cuts_of_the_gset(name):
     assert share >= 0.97
     assert excess <= 5e-3
     assert seconds < 180
+
+
+def test_a_bound_that_is_not_proved_is_not_called_so(monkeypatch):
+    higher = lambda *_: fw.domains.Least(-4.5, False)  # noqa: E731
+    monkeypatch.setattr(_cuts, "lower_bound", higher)
+    cut = MaxCut(max_iter=5, random_state=0).fit([(i, (i + 1) % 5) for i in range(5)])
+    assert cut.certificate_.lower == -4.5
+    assert cut.certificate_.kind == "numerical"

@@ -5,7 +5,7 @@ LMO means argmin, everywhere: `domain.lmo(s)` gives an atom z with <s, z> = min 
 
 from ._balls import L1Ball, L2Ball, Simplex
 from ._base import DOMAINS, Domain, LinearMinimum
-from ._least import Least
+from ._least import Least, lowest_sum
 from ._polytopes import Birkhoff, Box, KSparse, LinfBall, Product
 from ._spectral import NuclearBall, Spectrahedron
 
@@ -24,4 +24,5 @@ __all__ = [
     "Product",
     "Simplex",
     "Spectrahedron",
+    "lowest_sum",
 ]

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
+import scipy.sparse.linalg
 
 from .. import linalg
 
@@ -19,6 +20,7 @@ from .. import linalg
 # products and a Cholesky factor, which prove the same.
 DENSE_BELOW = 3000
 EPS = float(np.finfo(np.float64).eps)
+LANCZOS_ROUNDS = 50  # for several eigenvectors, which need not be exact
 
 
 class Least(NamedTuple):
@@ -84,6 +86,50 @@ def _lowest_of_large(matrix: np.ndarray) -> Least:
             # Rump: a factor in floating point leaves lambda_min >= -(n + 2) eps trace.
             return Least(shift - 2 * (n + 2) * EPS * trace - 4 * EPS * size, True)
     return Least(value - residual - 1e-11 * size, False)
+
+
+def lowest_sum(matrix: np.ndarray, count: int) -> Least:
+    """A number not above the sum of the `count` least eigenvalues, of those that are negative.
+
+    >>> import numpy as np
+    >>> from mostfw.domains import lowest_sum
+    >>> round(lowest_sum(np.diag([-2.0, -1.0, 3.0, 4.0]), 3).value, 6)
+    -3.0
+    """
+    n = len(matrix)
+    count = min(count, n)
+    if count == 0:
+        return Least(0.0, True)
+    if n >= DENSE_BELOW and count < n // 4:
+        return _lowest_sum_of_large(matrix, count)
+    values = scipy.linalg.eigvalsh(matrix, subset_by_index=(0, count - 1), check_finite=False)
+    size = float(np.abs(matrix).sum(axis=1).max())  # no eigenvalue is beyond it
+    return Least(float(np.minimum(values, 0).sum()) - 4 * EPS * n * count * size, True)
+
+
+def _lowest_sum_of_large(matrix: np.ndarray, count: int) -> Least:
+    """By a few eigenvectors, and the least eigenvalue of what they leave.
+
+    Let Q be about the vectors of the least eigenvalues t_i, and s the largest of these. The sum of
+    the least eigenvalues of a sum is not below that of the sums. For Q diag(t - s) Q' it is the
+    sum of t_i - s, and for what remains `count` times its least eigenvalue, which is near s.
+    """
+    values, vectors = _lowest_pairs(matrix, count)
+    vectors, _ = np.linalg.qr(vectors)
+    top = min(float(values.max()), 0.0) if values.size else 0.0
+    under = np.minimum(values, top) - top
+    rest = matrix - (vectors * under) @ vectors.T
+    least = _lowest_of_large((rest + rest.T) / 2)
+    return Least(float(under.sum()) * (1 + 1e-10) + count * min(least.value, 0.0), least.proved)
+
+
+def _lowest_pairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    start = np.random.default_rng(0).standard_normal(len(matrix))
+    lanczos: Any = scipy.sparse.linalg.eigsh
+    try:
+        return lanczos(matrix, count, which="SA", v0=start, tol=1e-6, maxiter=LANCZOS_ROUNDS)
+    except scipy.sparse.linalg.ArpackNoConvergence as error:  # what there is serves as well
+        return error.eigenvalues, error.eigenvectors
 
 
 def _has_factor(matrix: np.ndarray) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import validate_data
 
-from ..certificates import PROVED, Certificate, lower_bound
+from ..certificates import NUMERICAL, PROVED, Certificate, lower_bound
 from ..errors import InvalidInputError
 from ..graphs import Graph, as_graph
 from ..problem import Problem
@@ -234,14 +234,14 @@ class MaxCut(GraphEstimator):
         if known is None:
             return
         upper = value if known.upper is None else min(value, known.upper)
-        better = bound.value > known.lower
-        proved = bound.proved if better else known.kind == PROVED
+        # The kind is that of the bound which stands: a higher one may be proved less.
+        proved = bound.proved if bound.value > known.lower else known.kind == PROVED
         self.certificate_ = Certificate.of(
             lower=max(bound.value, known.lower),
             upper=upper,
             objective=known.objective,
             violation=known.violation,
-            kind=PROVED if proved else known.kind,
+            kind=PROVED if proved else NUMERICAL,
         )
 
     def _keep_edgeless(self, nodes: int) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
-import scipy.sparse.linalg
 
 from .. import checks, domains, maps, objectives, sets
 from ..constraints import Affine
@@ -17,9 +15,7 @@ from ..errors import InvalidInputError, ShapeError
 from ..problem import Problem
 
 SAMPLINGS = ("shuffled", "entries", "block")
-DENSE_BELOW = 3000  # from here on all eigenvalues of a matrix take longer than a few and a factor
 EPS = float(np.finfo(np.float64).eps)
-LANCZOS_ROUNDS = 50
 STARTS = 4  # of Lloyd's steps, for each rounding
 
 
@@ -127,67 +123,10 @@ class ClusterMatrices(domains.Spectrahedron):
         matrix = (matrix + matrix.T) / 2
         rows = matrix.mean(axis=1)
         centred = matrix - rows[:, None] - rows[None, :] + rows.mean()
-        found = lowest_sum(centred, count)
+        found = domains.lowest_sum(centred, count)
         # The mean of n^2 numbers and the centring, each with a few roundings of their size.
         slack = 16 * EPS * n * (1 + count) * float(np.abs(matrix).sum(axis=1).max())
-        return domains.Least(n * float(rows.mean()) + found - slack, True)
-
-
-def lowest_sum(matrix: np.ndarray, count: int) -> float:
-    """A number not above the sum of the `count` least eigenvalues, of those that are negative.
-
-    >>> import numpy as np
-    >>> from mostfw.problems.kmeans import lowest_sum
-    >>> round(lowest_sum(np.diag([-2.0, -1.0, 3.0, 4.0]), 3), 6)
-    -3.0
-    """
-    n = len(matrix)
-    count = min(count, n)
-    if count == 0:
-        return 0.0
-    size = float(np.abs(matrix).sum(axis=1).max())  # no eigenvalue is beyond it
-    if n >= DENSE_BELOW and count < n // 4:
-        return _lowest_sum_of_large(matrix, count, size)
-    values = scipy.linalg.eigvalsh(matrix, subset_by_index=(0, count - 1), check_finite=False)
-    return float(np.minimum(values, 0).sum()) - 4 * EPS * n * count * size
-
-
-def _lowest_sum_of_large(matrix: np.ndarray, count: int, size: float) -> float:
-    """By Lanczos steps, and a factor that proves it.
-
-    Let Q be about the vectors of the least eigenvalues t_i, and s the largest of these. The sum of
-    the least eigenvalues of a sum is not below that of the sums. For Q diag(t - s) Q' it is the
-    sum of t_i - s, and for what remains `count` times its least eigenvalue, which is near s: a
-    Cholesky factor proves how near.
-    """
-    n = len(matrix)
-    values, vectors = _lowest_pairs(matrix, count)
-    vectors, _ = np.linalg.qr(vectors)
-    top = min(float(values.max(initial=-size)), 0.0)
-    below = np.minimum(values, top) - top
-    rest = matrix - (vectors * below) @ vectors.T
-    slack = 1e-10 * size
-    while slack < 4 * size:
-        shifted = rest.copy()
-        shifted[np.diag_indices(n)] -= top - slack
-        # Rump: a factor in floating point leaves the least eigenvalue above -(n + 2) eps trace.
-        rounding = 2 * (n + 2) * EPS * float(np.trace(shifted))
-        try:
-            scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            slack *= 10
-        else:
-            return float(below.sum()) * (1 + 1e-10) + count * (top - slack - rounding)
-    return -count * size
-
-
-def _lowest_pairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    start = np.random.default_rng(0).standard_normal(len(matrix))
-    lanczos: Any = scipy.sparse.linalg.eigsh
-    try:
-        return lanczos(matrix, count, which="SA", v0=start, tol=1e-6, maxiter=LANCZOS_ROUNDS)
-    except scipy.sparse.linalg.ArpackNoConvergence as error:  # what there is serves as well
-        return error.eigenvalues, error.eigenvectors
+        return domains.Least(n * float(rows.mean()) + found.value - slack, found.proved)
 
 
 def squared_distances(points: np.ndarray) -> np.ndarray:
