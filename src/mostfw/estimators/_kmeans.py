@@ -154,8 +154,9 @@ class SDPKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         if self.verbose:
             print(f"SDPKMeans: {len(points)} samples take {cost}.", file=sys.stderr)
         exact = self.batch is None
+        labels = functools.partial(rounded, points, clusters=self.n_clusters)
         kept = Kept(
-            functools.partial(_rounded, points, self.n_clusters, STARTS),
+            functools.partial(labels, starts=STARTS),
             functools.partial(inertia, points),
             cluster_matrix,
         )
@@ -163,7 +164,7 @@ class SDPKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         # A run's measures are compiled anew for another name or answer.
         problem = replaced(problem, answer=None, feasible=kept, name="kmeans")
         result = self._solve(problem, _cgal(points, self.n_clusters) if exact else None)
-        kept.rounded = functools.partial(_rounded, points, self.n_clusters, LAST_STARTS)
+        kept.rounded = functools.partial(labels, starts=LAST_STARTS)
         kept(result.x)
         return kept.best
 
@@ -204,10 +205,6 @@ def _cgal(points: np.ndarray, clusters: int) -> Method:
     reaches = clusters * math.sqrt(n), float(clusters)
     weights = tuple(value / reach**2 for reach in reaches)
     return replaced(cgal(), units=Units(value, weights, (None, None), reaches))
-
-
-def _rounded(points: np.ndarray, clusters: int, starts: int, x: np.ndarray) -> np.ndarray:
-    return rounded(points, x, clusters, starts)
 
 
 def _ordered(labels: np.ndarray) -> np.ndarray:

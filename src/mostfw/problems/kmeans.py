@@ -66,7 +66,7 @@ def kmeans(
         ],
         optimum=optimum,
         metrics={"trace": _trace},
-        answer=functools.partial(_labels, points, clusters),
+        answer=functools.partial(rounded, points, clusters=clusters),
         feasible=functools.partial(_clustered, points, clusters),
         name=f"kmeans N={n} K={clusters}",
         dtype=dtype,
@@ -90,10 +90,6 @@ def _distances(
 # Partial applications of these and no closures, which pickle refuses, as it does jnp.trace.
 def _trace(x: jax.Array) -> jax.Array:
     return jnp.trace(x)
-
-
-def _labels(points: np.ndarray, clusters: int, x: np.ndarray) -> np.ndarray:
-    return rounded(points, x, clusters)
 
 
 def _clustered(points: np.ndarray, clusters: int, x: np.ndarray) -> np.ndarray:

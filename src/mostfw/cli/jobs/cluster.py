@@ -33,7 +33,7 @@ def _cluster(options: argparse.Namespace) -> Outcome:
     model = SDPKMeans(
         options.clusters, batch=options.batch, dtype=options.dtype, **budgets(options)
     )
-    if not options.quiet:
+    if not options.quiet and not model.verbose:  # which says it, too
         print(f"This will take {model.cost(table.values)}.", file=sys.stderr)
     model.fit(table.values)
     names = table.rows or range(len(table.values))
