@@ -21,29 +21,14 @@ import numpy as np
 
 import mostfw as fw
 from mostfw.cli.table import aligned
-from mostfw.smoothing import AugmentedLagrangian
-from mostfw.trees import replaced
 
 from . import instances
+from .grids import GRID, members
 from .rows import heading, machine
 
-GRID = tuple(4.0**power for power in range(-6, 7))
 LOOKS = 20  # record points of the last twentieth of a run, whose median is taken
 WANTED = 3.0
 INSIDE = 1e-3  # a merit this small is inside of any tolerance in use
-
-
-def members(method: fw.Method) -> list[fw.Method]:
-    """The method as it is, then with each strength of the grid."""
-    smoothing = method.smoothing
-    assert smoothing is not None
-    if isinstance(smoothing, AugmentedLagrangian):
-        others = [replaced(smoothing, beta_0=strength) for strength in GRID]
-    else:
-        others = [
-            replaced(smoothing, mu=replaced(smoothing.mu, scale=1 / strength)) for strength in GRID
-        ]
-    return [method, *(replaced(method, smoothing=other) for other in others)]
 
 
 def merits(problem: fw.Problem, method: fw.Method, iterations: int) -> list[float]:
