@@ -290,7 +290,11 @@ def fetched(problem: Problem, parts: Parts) -> Look:
 
 
 def _length(tree: Point) -> float:
-    return float(np.sqrt(sum(np.sum(np.square(leaf)) for leaf in jax.tree.leaves(tree))))
+    leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(tree)]
+    largest = max((float(np.abs(leaf).max(initial=0.0)) for leaf in leaves), default=0.0)
+    if not 0 < largest < np.inf:
+        return largest
+    return largest * float(np.sqrt(sum(np.sum((leaf / largest) ** 2) for leaf in leaves)))
 
 
 class Seen(NamedTuple):

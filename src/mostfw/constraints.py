@@ -195,6 +195,12 @@ class Affine(Term):
             return memo
         return replaced(memo, image=memo.image + eta * (image - memo.image))
 
+    def carried(self, memo: Memo | None, atom: Any) -> jax.Array | None:
+        """Gx as the memo holds it, where moves towards such atoms change it."""
+        if memo is None or memo.sampled or self.map.image_of(atom) is None:
+            return None
+        return memo.image
+
     def ascended(
         self, memo: Memo | None, x: Point, numbers: Numbers, eta: Any, xi: Any
     ) -> Memo | None:

@@ -137,6 +137,8 @@ class Method(eqx.Module):
             direction=self._placed(problem),
             units=self._units(problem),
         )
+        if self.smoothing is not None and problem.constraints:
+            self.smoothing.check(problem.dtype)
         return jax.tree.map(
             lambda leaf: np.asarray(leaf, problem.dtype) if _is_number(leaf) else leaf, bound
         )

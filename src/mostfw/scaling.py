@@ -149,18 +149,21 @@ def _gradient_norm_at(term: Term, x: Any, feed: Any) -> jax.Array:
     dtype = jax.tree.leaves(structure)[0].dtype
     numbers = numbers_at(1, None, Constant(1e-3), 0.0, dtype)
 
-    def drawn(index: int) -> Any:
+    def drawn(index: Any) -> Any:
         sight = Sight.open([term], x, numbers, jax.random.fold_in(key, index), feed)
         add = sight.add_whole if term.total is not None else sight.add
         return add(Estimate.zero(structure), 1.0).y
 
     if term.total is not None or feed is not None:
         return trees.norm(drawn(0))
+
     # Of independent samples, <g_i, g_j> is ||grad f||^2 on average; ||g_i||^2 has their noise too.
-    samples = [drawn(index) for index in range(DRAWS)]
-    total = samples[0]
-    for sample in samples[1:]:
-        total = trees.plus(total, 1.0, sample)
-    squares = sum(trees.inner(s, s) for s in samples)
+    def one(index: Any, sums: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        sample = drawn(index)
+        return trees.plus(sums[0], 1.0, sample), sums[1] + trees.inner(sample, sample)
+
+    # in a loop, so that one sample is alive at a time
+    nothing = trees.zeros(structure), jnp.zeros((), dtype)
+    total, squares = lax.fori_loop(0, DRAWS, one, nothing)
     between = (trees.inner(total, total) - squares) / (DRAWS * (DRAWS - 1))
     return jnp.sqrt(jnp.maximum(between, squares / DRAWS**2))

@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+LAST_ITERATION = 2**31 - 2  # a run counts them in 32 bits
+
 Schedule = Callable[[Any], jax.Array]
 """Any `k -> number` serves; `Power` and `Constant` also print, compare and stay traced."""
 

@@ -7,8 +7,11 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
-from .schedules import Schedule
+from .errors import InvalidInputError
+from .schedules import LAST_ITERATION, Power, Schedule
 from .terms import Numbers
 
 
@@ -34,6 +37,19 @@ class Penalty(eqx.Module):
 
     def dual_step(self, k: Any) -> Any:
         return 0.0
+
+    def check(self, dtype: Any) -> None:
+        """Refuses numbers of which mu_k or 1/mu_k would leave the range of the dtype."""
+        if not isinstance(self.mu, Power) or isinstance(self.mu.scale, Tracer):
+            return
+        usual = float(self.mu.exponent) <= 1  # others are experiments, and end where they break
+        for k in (1, LAST_ITERATION) if usual else (1,):
+            mu = float(self.mu.scale) / (k + float(self.mu.shift)) ** float(self.mu.exponent)
+            if not _in_range(mu, dtype):
+                raise InvalidInputError(
+                    f"mu_k = {self.mu} is {mu:g} at iteration {k}, which {np.dtype(dtype)} cannot "
+                    "divide by: give mu_c nearer to 1, or a problem in float64."
+                )
 
     @property
     def formula(self) -> str:
@@ -75,6 +91,19 @@ class AugmentedLagrangian(eqx.Module):
         step = self.beta_0 if self.own_step is None else self.own_step
         return jnp.minimum(step / self.strength(k), 1)
 
+    def check(self, dtype: Any) -> None:
+        """Refuses numbers of which beta_k or 1/beta_k would leave the range of the dtype."""
+        if isinstance(self.beta_0, Tracer):
+            return
+        for k in (1, LAST_ITERATION):
+            beta = float(self.beta_0) * (k + 1) ** 0.5
+            if not _in_range(beta, dtype):
+                raise InvalidInputError(
+                    f"beta_k = {float(self.beta_0):g} (k+1)^(1/2) is {beta:g} at iteration {k}, "
+                    f"which {np.dtype(dtype)} cannot divide by: give beta_0 nearer to 1, or a "
+                    "problem in float64."
+                )
+
     @property
     def formula(self) -> str:
         return f"beta = {float(self.beta_0):g} (k+1)^(1/2)"
@@ -85,6 +114,12 @@ class AugmentedLagrangian(eqx.Module):
             f"augmented Lagrangian, beta_k = {float(self.beta_0):g} (k+1)^(1/2), "
             f"dual step {float(step):g}{_units(self.scaled)}"
         )
+
+
+def _in_range(number: float, dtype: Any) -> bool:
+    """Whether a number and its inverse are neither 0 nor infinite nor subnormal."""
+    least = float(np.finfo(dtype).tiny)
+    return least <= number <= 1 / least / 4
 
 
 def _units(scaled: bool) -> str:

@@ -20,8 +20,13 @@ from ._least import Least
 DOMAINS: Registry = Registry("domain")
 
 
+def no_products() -> jax.Array:
+    return jnp.zeros((), jnp.int32)
+
+
 class LinearMinimum(eqx.Module):
-    """What an LMO found: the atom, <s, atom>, and the operator products that it took.
+    """What an LMO found: the atom, <s, atom>, and the operator products that it took; `fallbacks`
+    counts searches that failed and were made again in a slower, sure way.
 
     >>> import jax.numpy as jnp, mostfw as fw
     >>> found = fw.domains.Simplex(2).lmo(jnp.array([3.0, 1.0]))
@@ -32,6 +37,7 @@ class LinearMinimum(eqx.Module):
     atom: Any
     value: jax.Array
     matvecs: jax.Array
+    fallbacks: jax.Array = eqx.field(default_factory=no_products)
 
 
 class Domain(eqx.Module):
@@ -99,7 +105,3 @@ class ArrayDomain(Domain):
 
     def start(self, dtype: Any) -> Point:
         return jnp.zeros(self.shape, dtype)
-
-
-def no_products() -> jax.Array:
-    return jnp.zeros((), jnp.int32)

@@ -72,6 +72,7 @@ class Spectrahedron(Domain):
                 jax.random.fold_in(key, index) if index else key,
                 start=None if warm is None else warm.vector,
                 tolerance=accuracy,
+                fallback=True,
             )
             for index, (block, warm) in enumerate(zip(self._blocks(direction), starts, strict=True))
         ]
@@ -85,8 +86,12 @@ class Spectrahedron(Domain):
             atoms.RankOneSymmetric(pair.vector, jnp.where(where == index, scale, 0))
             for index, pair in enumerate(pairs)
         ]
-        matvecs = sum((pair.matvecs for pair in pairs), no_products())
-        return LinearMinimum(self._tree(chosen), jnp.where(active, trace * lowest, 0), matvecs)
+        return LinearMinimum(
+            self._tree(chosen),
+            jnp.where(active, trace * lowest, 0),
+            sum((pair.matvecs for pair in pairs), no_products()),
+            sum((pair.fallbacks for pair in pairs), no_products()),
+        )
 
     def least(self, direction: Point) -> Least:
         found = [lowest_eigenvalue(block) for block in self._blocks(direction)]
@@ -143,10 +148,12 @@ class NuclearBall(ArrayDomain):
         key = jax.random.PRNGKey(0) if key is None else key
         warm = None if start is None else (start.left, start.right)
         accuracy = linalg.Accuracy.of(tolerance, None).over(self.radius)
-        pair = linalg.leading_singular_pair(direction, key, start=warm, tolerance=accuracy)
+        pair = linalg.leading_singular_pair(
+            direction, key, start=warm, tolerance=accuracy, fallback=True
+        )
         radius = jnp.asarray(self.radius, pair.value.dtype)
         atom = atoms.RankOne(pair.left, pair.right, -radius)
-        return LinearMinimum(atom, -radius * pair.value, pair.matvecs)
+        return LinearMinimum(atom, -radius * pair.value, pair.matvecs, pair.fallbacks)
 
     def least(self, direction: Point) -> Least:
         largest = largest_singular_value(direction)

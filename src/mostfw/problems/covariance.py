@@ -12,8 +12,10 @@ import numpy as np
 
 from .. import checks, domains, maps, objectives, sets
 from ..constraints import Affine
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, ShapeError
 from ..problem import Problem
+
+LARGEST = 10**6  # a side whose square no machine holds
 
 
 def block_factor(n: int, blocks: int = 10, seed: int = 0) -> np.ndarray:
@@ -63,11 +65,15 @@ def covariance(
     """
     if (n is not None and factor is not None) or (n is None and factor is None and data is None):
         raise InvalidInputError("covariance needs one of n, factor= and data=, not n and factor=.")
+    dtype = checks.float_dtype(dtype)
     if n is not None:
-        factor = block_factor(n, min(blocks, checks.whole("n", n, 1)), seed)
+        n = checks.whole("n", n, 1, LARGEST)
+        factor = block_factor(n, min(checks.whole("blocks", blocks, 1), n), seed)
     truth: Any = None
     if factor is not None:
         factor = np.asarray(checks.data("factor", factor), dtype=dtype)
+        if factor.ndim != 2:
+            raise ShapeError(f"factor has shape {factor.shape}: two axes are needed.")
         truth = factor @ factor.T
     known = truth is not None
     if data is not None:
@@ -108,6 +114,7 @@ def nearest(moment: Any, *, trace: float, l1_radius: float, dtype: Any = np.floa
     >>> print(nearest(np.eye(3), trace=3.0, l1_radius=2.0))
     min FiniteSum over Spectrahedron, subject to l1: Identity x in L1Ball(2)
     """
+    dtype = checks.float_dtype(dtype)
     moment = np.asarray(checks.data("the moment", moment), dtype=dtype)
     # One name for all and no `feasible`: they would compile the measures anew for every moment.
     return Problem(

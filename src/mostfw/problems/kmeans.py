@@ -45,11 +45,13 @@ def kmeans(
     >>> problem.domain.trace
     2.0
     """
+    dtype = checks.float_dtype(dtype)
     points = np.asarray(checks.data("the points", points), dtype=dtype)
     if points.ndim != 2:
         raise ShapeError(f"the points have shape {points.shape}: give one row a point.")
     n = points.shape[0]
     clusters = checks.whole("clusters", clusters, 1, n)
+    stored = checks.flag("stored", stored)
     sampling = checks.choice("sampling", "shuffled" if sampling is None else sampling, SAMPLINGS)
     return Problem(
         _distances(points, batch, sampling, stored),

@@ -58,6 +58,7 @@ def max_cut(
             "and an edge."
         )
     checks.whole("seed", seed, 0)
+    dtype = checks.float_dtype(dtype)
     quarters = dataclasses.replace(graph, adjacency=-0.25 * graph.adjacency)
     return Problem(
         cut_objective(quarters, batch, sampling, dtype),

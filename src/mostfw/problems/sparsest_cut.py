@@ -51,6 +51,7 @@ def sparsest_cut(
         raise InvalidInputError(f"graph {graph.name!r} has {d} nodes: a sparsest cut needs 3.")
     graph.require_connected()
     graph.require_nonnegative()
+    dtype = checks.float_dtype(dtype)
     laplacian = graph.laplacian().astype(dtype)
 
     equality = Affine(maps.TotalSpread(), sets.Point(d * d / 2.0), weight=d, name="equality")
