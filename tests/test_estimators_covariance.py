@@ -289,3 +289,14 @@ def test_study_daily_returns():
     apart = relative_error(streamed.covariance_, whole.covariance_)
     print(f"streamed against fitted: {apart:.3f}")
     assert apart < 0.15
+
+
+def test_a_fit_has_a_history_and_a_stream_its_last_record():
+    rows = np.random.default_rng(0).normal(size=(40, 6))
+    model = SparseCovariance(0.5, tol=None, max_iter=300, random_state=0).fit(rows)
+    steps = model.result_.history.column("iteration")
+    assert steps[0] == 1 and steps[-1] == model.n_iter_ == 300
+    assert len(steps) > 20 and np.all(np.diff(steps) > 0)
+    assert model.result_.compile_seconds > 0  # of all rounds
+    model.partial_fit(rows)
+    assert len(model.result_.history) == 1

@@ -256,9 +256,12 @@ def test_files_of_arrays(tmp_path):
     names = ["a.npy", "turned.npy", "noname", "a.npz", "packed.npz", "a.mat", "packed.mat"]
     for name in [*names, "csr.npz", "csc.npz", "coo.npz", "sparse.mat"]:
         key = "a" if name in ("packed.npz", "a.mat") else None
-        table = files.read_table(tmp_path / name, key=key)
-        np.testing.assert_array_equal(table.values, values)
-        assert table.values.flags.writeable
+        packed = put(tmp_path, f"{name}.gz", gzip.compress((tmp_path / name).read_bytes()))
+        for path in tmp_path / name, packed:
+            table = files.read_table(path, key=key)
+            np.testing.assert_array_equal(table.values, values)
+            assert table.values.flags.writeable
+            assert table.name == name.partition(".")[0]
     for kind in "?", "i1", "u2", ">i4", "f2", ">f8", "f4":
         np.save(tmp_path / "kind.npy", np.ones((2, 2), kind))
         scipy.io.savemat(tmp_path / "kind.mat", {"a": np.ones((2, 2), kind)})
@@ -305,6 +308,11 @@ def sparse(layout="csr", shape=(2, 2), data=(1.0,), indices=(0,), indptr=(0, 1, 
 
 WRONG_ARRAYS = {
     "garbage.npy": (b"garbage", "no .npy file inside"),
+    "garbage.npy.gz": (gzip.compress(b"garbage"), "no .npy file inside"),
+    "many.npy.gz": (gzip.compress(npy((10**9, 100))), r"promises .* but 64 bytes follow"),
+    "cut.npy.gz": (gzip.compress(npy((2, 4)))[:-9], "cannot be unpacked .*fetch or pack it"),
+    "plain.npy.gz": (npy((2, 2, 2)), r"shape \(2, 2, 2\)"),
+    "x.parquet.gz": (gzip.compress(b"PAR1PAR1"), "a packed .parquet file: unpack it"),
     "empty.npz": (b"", "no .npz file inside"),
     "old.mat": (b"\0\0\0\0 version 4", "no .mat file inside.*-v7"),
     "many.npy": (npy((10**9, 100)), r"promises numbers of shape .* but 64 bytes follow"),
@@ -360,10 +368,12 @@ def test_nothing_is_unpickled(tmp_path):
 def test_an_archive_that_unpacks_beyond_measure(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "zeros.npz", a=np.zeros((300, 300)))
     scipy.io.savemat(tmp_path / "zeros.mat", {"a": np.zeros((300, 300))}, do_compression=True)
-    for name in "zeros.npz", "zeros.mat":
+    put(tmp_path, "zeros.npy.gz", gzip.compress(saved(np.zeros((300, 300)))))
+    names = "zeros.npz", "zeros.mat", "zeros.npy.gz"
+    for name in names:
         assert files.read_table(tmp_path / name).values.shape == (300, 300)
     monkeypatch.setattr(_text, "RATIO_COUNTS_FROM", 2**16)
-    for name in "zeros.npz", "zeros.mat":
+    for name in names:
         refused(lambda name=name: files.read_table(tmp_path / name), "200 times")
 
 
@@ -530,6 +540,10 @@ GRAPHS = {
     "symmetric": f"{MARKET} real symmetric\n% c\n3 3 2\n2 1 1\n3 2 0.5\n",
     "general": f"{MARKET} real general\n3 3 5\n2 1 1\n1 2 1\n3 2 0.5\n2 3 0.5\n1 3 0\n",
     "upper case": "%%MatrixMarket Matrix Coordinate Real Symmetric\n3 3 2\n2 1 1\n3 2 0.5\n",
+    "DIMACS": "c made by\nc\np edge 3 2\ne 1 2\n\ne 3 2 .5\n",
+    "DIMACS, twice": "p col 3 2\nn 1 5\ne 1 2\ne 2 1\ne 2 3 .5\ne 3 2 .5\n",
+    "DIMACS, promised twice": "p edge 3 4\ne 1 2\ne 2 3 .5\n",
+    "DIMACS arcs": "c 3 nodes\np sp 3 4\na 1 2 1\na 2 1 1\na 2 3 .5\na 3 2 .5\n",
     "METIS": "% c\n3 2 1\n2 1\n1 1 3 .5\n2 .5\n\n",
     "METIS 11": "3 2 11\n7 2 1\n7 1 1 3 .5\n7 2 .5\n",
     "METIS 111 2": "3 2 111 2\n9 7 8 2 1\n9 7 8 1 1 3 .5\n9 7 8 2 .5\n",
@@ -595,7 +609,8 @@ def test_where_nodes_count_from(tmp_path):
     refused(lambda: fw.graphs.read_graph(path, one_based=True), "line 2: node 0 .*leave one_based")
     path = put(tmp_path, "x.edges", "9 2\n1 2 5\n2 3 5\n")
     assert fw.graphs.read_graph(path, one_based=False).edges == 3  # no header then: an edge 9 2
-    for name, text in ("x.graph", "2 1\n2\n1\n"), ("x.edges", "ann bob\n"), ("x.mtx", MARKET):
+    texts = [("x.graph", "2 1\n2\n1\n"), ("x.edges", "ann bob\n"), ("x.mtx", MARKET)]
+    for name, text in [*texts, ("x.col", "p edge 2 1\ne 1 2\n")]:
         path = put(tmp_path, name, text)
         refused(lambda path=path: fw.graphs.read_graph(path, one_based=True), "leave one_based out")
 
@@ -658,7 +673,17 @@ WRONG_GRAPHS = {
     "large": ("x", f"1 2\n1 {10**30}\n", "line 2: node 10+ is too large"),
     "Gset promise": ("x", "3 5\n1 2 1\n2 3 1\n", "line 1: the line promises 5 edges, but 2 follow"),
     "Gset nodes": ("x", "1000000000 2\n1 2 1\n2 3 1\n", "line 1: there are 1000000000 nodes for 2"),
-    "DIMACS": ("x", "p edge 3 2\ne 1 2\n", "line 1: this is DIMACS"),
+    "DIMACS flow": ("x", "p max 3 2\na 1 2 5\n", "line 1: .* of DIMACS' that is not read: give"),
+    "DIMACS size": ("x", "c\np edge 3\ne 1 2\n", "line 2: 'p edge 3' is not the problem line: gi"),
+    "DIMACS nodes": ("x", f"p edge {10**9} 1\ne 1 2\n", "line 1: there are .* nodes for 1 edges"),
+    "DIMACS range": ("x", "p edge 3 2\ne 1 4\n", "line 2: '4' is not a node: give .* 1 to 3"),
+    "DIMACS word": ("x", "p edge 3 1\nc e\ne 1 x\n", "line 3: 'x' is not a node"),
+    "DIMACS line": ("x", "p edge 3 1\n1 2\n", "line 2: '1 2' is no line `e u v`: correct"),
+    "DIMACS arc": ("x", "p sp 3 1\na 1 2\n", "line 2: 'a 1 2' is no line `a u v weight`"),
+    "DIMACS cut": ("x", "p edge 3 5\ne 1 2\n", "1 edges are there, but 5 are promised: complete"),
+    "DIMACS nan": ("x", "p sp 3 1\na 1 2 nan\n", "line 2: the weight is 'nan'"),
+    "DIMACS two weights": ("x", "p sp 2 2\na 1 2 3\na 2 1 4\n", "line 3: the edge 2 1 has weight"),
+    "DIMACS empty": ("x", "p edge 3 0\n", "has no edges"),
     "quote": ("x.csv", '"a,b\n', "cannot be split"),
     "market array": ("x", "%%MatrixMarket matrix array real general\n2 2\n", "line 1: .*no graph"),
     "market complex": ("x", f"{MARKET} complex general\n", "line 1: .*no graph.*save it as"),
@@ -766,7 +791,7 @@ VALID = {
     "METIS": [text for label, text in GRAPHS.items() if "METIS" in label],
     "sdpa": ['"c\n2 = m\n2\n(2, -2)\n{1.0, 2.0D0}\n0 1 1 1 1.5\n0 1 1 2 -1\n1 2 1 1 1\n'],
 }
-ALPHABET = st.sampled_from("0123456789 -+.,;:\t\n\r#%\"'eEnaif_/\0éxX{}()*")
+ALPHABET = st.sampled_from("pce0123456789 -+.,;:\t\n\r#%\"'eEnaif_/\0éxX{}()*")
 ANY_TEXT = st.text(ALPHABET | st.characters(codec="utf-8"), max_size=60)
 ALL_READERS = pytest.mark.parametrize("reader", READERS)
 
@@ -843,7 +868,8 @@ def array_files():
     packed = io.BytesIO()
     scipy.io.savemat(packed, {"a": matrix}, do_compression=True)
     files_of["mat"].append(packed.getvalue())
-    return files_of
+    wrapped = [gzip.compress(content, mtime=0) for parts in files_of.values() for content in parts]
+    return files_of | {"gz": wrapped}
 
 
 ARRAYS = array_files()
@@ -925,6 +951,8 @@ def as_text(kind, nodes, edges):
         return "\n".join(lines)
     if kind == "Gset":
         return "\n".join([f"{nodes} {len(edges)}", *lines])
+    if kind == "DIMACS":
+        return "\n".join([f"p sp {nodes} {len(edges)}", *(f"a {line}" for line in lines)])
     if kind == "symmetric":
         return "\n".join([f"{MARKET} real symmetric", f"{nodes} {nodes} {len(edges)}", *lines])
     both = edges | {(v, u): weight for (u, v), weight in edges.items()}
@@ -945,7 +973,7 @@ def test_graphs_come_back(data, folder):
     edges = {(u, u + 1): data.draw(weights) for u in range(nodes - 1)}
     pair = st.tuples(*[st.integers(0, nodes - 1)] * 2).filter(lambda pair: pair[0] < pair[1])
     edges |= {place: data.draw(weights) for place in data.draw(st.lists(pair, max_size=6))}
-    for kind in "list", "Gset", "symmetric", "general", "METIS":
+    for kind in "list", "Gset", "DIMACS", "symmetric", "general", "METIS":
         ending = "graph" if kind == "METIS" else "txt"
         path = put(folder, f"round.{ending}", as_text(kind, nodes, edges))
         graph = fw.graphs.read_graph(path)

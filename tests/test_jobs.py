@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mostfw.cli import main
+from mostfw.estimators import _cost
 from mostfw.problems.completion import generated_ratings
 from mostfw.problems.covariance import block_factor
 
@@ -98,8 +99,14 @@ def test_covariance_is_psd_and_near_the_truth(tmp_path):
 
 
 def test_completed_entries_are_inside_the_bounds(tmp_path):
-    table, _ = carried_out(ratings, tmp_path, "complete", "ratings.csv", "--rank-bound", "2")
+    table, content = carried_out(ratings, tmp_path, "complete", "ratings.csv", "--rank-bound", "2")
     found = numbers(table)
+    assert content["refit"]["rank"] == 2
+    assert "nothing is proved for it" in content["summary"]
+    words = ["complete", str(tmp_path / "ratings.csv"), "--rank-bound", "2", "--no-refit"]
+    given = ["--iterations", "400", "--quiet", "--json", str(tmp_path / "plain.json")]
+    assert main([*words, *given]) == 0
+    assert json.loads((tmp_path / "plain.json").read_text())["refit"] is None
     assert found.shape == (12, 8)
     assert found.min() >= 1 - 1e-3 and found.max() <= 5 + 1e-3
 
@@ -123,6 +130,32 @@ def test_other_formats_and_the_words(tmp_path, capsys):
     assert capsys.readouterr().out == ""
     assert main([*words, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["cut_value"] == pytest.approx(1 / 16)
+
+
+JOBS = {
+    "cluster": (points, "points.csv", ["--clusters", "3"]),
+    "cut": (graph, "two.edges", []),
+    "maxcut": (graph, "two.edges", []),
+    "covariance": (returns, "returns.csv", []),
+    "complete": (ratings, "ratings.csv", ["--rank-bound", "2"]),
+    "solve": (program, "two.dat-s.gz", []),
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_cost_is_said_before_and_what_does_not_fit_is_refused(
+    job, tmp_path, capsys, monkeypatch
+):
+    make, file, extra = JOBS[job]
+    make(tmp_path)
+    words = [job, str(tmp_path / file), *extra, "--iterations", "5"]
+    assert main(words) == 0
+    assert "This will take about" in capsys.readouterr().err
+    assert main([*words, "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(_cost, "machine_bytes", lambda: 1000)
+    assert main([*words, "--quiet"]) == 2
+    assert "but this machine has 1 kB: " in capsys.readouterr().err
 
 
 BAD = {

@@ -75,6 +75,8 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
     >>> fw.graphs.as_graph(np.array([[0, 1], [1, 0]])).edges
     1
     """
+    if not (name is None or isinstance(name, str)):
+        raise InvalidInputError(f"the name of a graph is {name!r}: give a string.")
     if isinstance(source, Graph):
         return source
     if isinstance(source, str | Path):
@@ -94,7 +96,8 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
             f"got a {type(source).__name__}."
         ) from error
     # A list of tuples is edges, even when two of them would make a square matrix.
-    pairs = not isinstance(source, np.ndarray) and all(isinstance(row, tuple) for row in source)
+    listed = array.ndim == 2 and not isinstance(source, np.ndarray)
+    pairs = listed and all(isinstance(row, tuple) for row in source)
     square = array.ndim == 2 and array.shape[0] == array.shape[1]
     if array.ndim == 2 and array.shape[1] in (2, 3) and (pairs or not square):
         return _from_edges(array, name or "graph")
@@ -104,14 +107,16 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
 
 
 def read_graph(path: str | Path, *, one_based: bool | None = None) -> Graph:
-    r"""A graph from a file: an edge list, Matrix Market, METIS, or a matrix in .npy, .npz, .mat.
+    r"""A graph from a file: an edge list, Matrix Market, METIS, DIMACS, or a matrix in .npy, .npz,
+    .mat.
 
     An edge list has `u v` or `u v weight` a line, with blanks, commas, semicolons or tabs between
     them; comments begin with #, % or //, and a line of words may come first. Nodes are numbers
     from 0 or 1 on (the smallest one in the file tells, or `one_based` does), or names, which
     `Graph.names` then holds. A first line `nodes edges` before weighted edges from 1 on, as in the
     Gset collection, is known by its numbers. Matrix Market files are known by their first line,
-    METIS files by the ending .graph or by their numbers. All text may be packed with gzip.
+    METIS files by the ending .graph or by their numbers, DIMACS' by their line `p edge` or `p sp`.
+    All may be packed with gzip.
 
     >>> import pathlib, tempfile, mostfw as fw
     >>> with tempfile.TemporaryDirectory() as folder:

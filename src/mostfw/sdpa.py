@@ -80,7 +80,7 @@ def read(path: str | Path) -> SemidefiniteProgram:
     ...     sdpa.read(path).name
     'one'
     """
-    name = Path(path).name.removesuffix(".gz").removesuffix(".dat-s")
+    name = checks.path("SDPA file", path).name.removesuffix(".gz").removesuffix(".dat-s")
     with files.open_text(path, "SDPA file") as text:
         return _Reader(str(path), iter(text)).program(name)
 
@@ -92,6 +92,8 @@ def parse(text: str, name: str = "sdp") -> SemidefiniteProgram:
     >>> sdpa.parse("1\\n1\\n1\\n2.0\\n1 1 1 1 1.0\\n").right_hand_side.tolist()
     [2.0]
     """
+    if not isinstance(text, str) or not isinstance(name, str):
+        raise InvalidInputError(f"the text of an SDPA file is {text!r}, its name {name!r}.")
     return _Reader(name, iter(text.splitlines())).program(name)
 
 

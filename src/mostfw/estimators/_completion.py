@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from ..errors import InvalidInputError, ShapeError
 from ..method import Method
 from ..problem import Problem
 from ..problems.completion import checked_bounds, completion, observations, pulled, smallest_entry
-from ..solve import solve
+from ..result import Result
+from ..solving import solve
 from ..trees import replaced
-from ._base import SolvingEstimator, cgal_in_units
+from ._base import SolvingEstimator, cgal_in_units, ended_in_words, was_interrupted
+from ._cost import Cost, Load
+from ._refit import Entries, LowRank, Refit, chosen, error
 
 HELD_OUT = 0.2  # of the observations
 FEWEST_HELD_OUT = 5  # below, there is nothing to choose by
@@ -25,8 +29,11 @@ RANKS = (1.1, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 16.0, 25.0, 40.0)  # rad
 FALLBACK_RANK = 2.0
 PATIENCE = 2  # radii that may bring nothing before the search ends
 SEARCH_SHARE = 4  # a radius is tried with this part of the steps
-
-Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+TRIED = 6  # radii, about
+# What a fit takes, as measured (docs/jobs.md): arrays of the matrix's shape, and passes over one.
+# A try compiles anew, for its entries are fewer.
+ARRAYS, PASSES, REFIT_PASSES, COMPILING_AGAIN = 40, 50, 1e5, 4.0
+MOST_REFITTED = 40  # ranks of a refit, where none is given
 
 
 class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator):
@@ -47,23 +54,33 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
         The radius itself, whatever `rank_bound` says. If neither is given, radii of growing rank
         are tried on a random 80% of the known entries, and the one that predicts the other 20% best
         is used for all of them.
+    refit : bool
+        Whether to fit a matrix of rank `rank_bound` (or of the rank that predicts best) to the
+        known entries anew, from the convex problem's point, without the shrinkage that the radius
+        brings. It is kept if it predicts a fifth of the known entries better from the others than
+        the convex problem's point does. Nothing is proved for it.
     tol : float
         A fit ends when the certified relative gap of the mean squared error is this small.
     max_iter, time_limit : int, float or None
-        Budgets: steps of the last fit (of each radius tried, a quarter), and seconds of its steps.
+        Budgets: steps of the last fit, and seconds of its steps. A radius is tried with a quarter
+        of the steps, and so is the one that a refit is compared with.
     random_state : int, RandomState or None
         Of the entries held out, and of the starting vectors of the singular value searches.
     verbose : int
-        Not 0: a progress bar.
+        Not 0: what the fit will take, on standard error, and a progress bar.
 
     Attributes
     ----------
-    matrix_ : the completed matrix. It is `result_.x`, which is inside the ball but may leave the
-        box by a little, clipped to the box; how far the clipping moved it is `clipped_by_`.
+    matrix_ : the completed matrix, inside the box. It is the refit, or else `result_.x`, which is
+        inside the ball but may leave the box by a little, clipped to the box; how far that is
+        clipped is `clipped_by_`.
+    refit_ : None where `matrix_` is no refit; else its `rank`, `ridge`, and `held_out_error`, with
+        the `convex_error` of the point it replaced
     singular_values_ : of `matrix_`, largest first
     radius_ : the radius that was used
     held_out_ : rows (radius, root mean squared error), one a radius tried; None if none was
-    certificate_ : bounds on the smallest possible mean squared error (halved)
+    certificate_ : bounds on the smallest possible mean squared error (halved) of the convex
+        problem. They say nothing about a refit, which is outside of its ball.
     n_iter_, n_features_in_, result_, summary_ : as named
 
     >>> import numpy as np
@@ -82,20 +99,24 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
         *,
         bounds: tuple[float, float] = (1, 5),
         radius: float | None = None,
+        refit: bool = True,
         tol: float = 1e-2,
         max_iter: int = 3000,
         time_limit: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: str | Path | None = None,
     ) -> None:
         self.rank_bound = rank_bound
         self.bounds = bounds
         self.radius = radius
+        self.refit = refit
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> MatrixCompletion:
         """X is a matrix with NaN for what is unknown, or a tuple (rows, columns, values)."""
@@ -103,14 +124,32 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
         bounds = checked_bounds(self.bounds)
         *entries, shape = self._observations(X, reset=True)
         entries = (entries[0], entries[1], entries[2])
-        self.held_out_ = None
-        self.radius_ = self._chosen_radius(entries, shape, bounds)
-        result = self._solve(*self._posed(entries, shape, self.radius_))
+        self._announce(
+            self._cost(shape), f"{shape[0]} by {shape[1]} entries", "leave rows or columns out"
+        )
+        self.held_out_, self.refit_ = None, None
+        parts = _parted(entries, self._seed())
+        self.radius_, trial = self._chosen_radius(entries, parts, shape, bounds)
+        result = self._completed(entries, shape, trial)
         self.matrix_ = np.clip(result.x, *bounds)
         self.clipped_by_ = float(np.abs(self.matrix_ - result.x).max())
+        if self.refit and parts is not None and not was_interrupted(result):
+            self._refit(entries, parts, shape, trial)
         self.singular_values_ = np.linalg.svd(self.matrix_, compute_uv=False)
-        self.summary_ = self._summary(entries)
+        self.summary_ = ended_in_words(self._summary(entries), result)
         return self
+
+    def cost(self, X: Any) -> Cost:
+        """What a fit of X will take at most: memory, and seconds if all `max_iter` steps are done.
+
+        >>> import numpy as np
+        >>> from mostfw.estimators import MatrixCompletion
+        >>> MatrixCompletion(max_iter=100).cost(np.ones((3, 9))).memory_bytes > 2**20
+        True
+        """
+        self._check_budgets()
+        *_, shape = observations(X)
+        return self._cost(shape)
 
     def transform(self, X: Any) -> np.ndarray:
         """X with its NaN filled in, row by row as fitted; a tuple of entries gives the matrix."""
@@ -151,12 +190,19 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
         rows, columns, values, shape = self._observations(X, reset=False)
         if shape[0] > self.matrix_.shape[0] or shape[1] > self.matrix_.shape[1]:
             raise ShapeError(f"X has shape {shape}, but the matrix {self.matrix_.shape}.")
-        return -_error(self.matrix_, (rows, columns, values))
+        return -error(self.matrix_, (rows, columns, values))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+    def _cost(self, shape: tuple[int, int]) -> Cost:
+        """Where the radius is searched, most of the tries may come to nothing, but not all."""
+        searched = self.radius is None and self.rank_bound is None
+        steps = self.max_iter * (1 + (TRIED if searched else bool(self.refit)) / SEARCH_SHARE)
+        load = Load(shape[0] * shape[1], ARRAYS, PASSES, last=REFIT_PASSES, besides=COMPILING_AGAIN)
+        return load.cost(round(steps)).within(self.time_limit)
 
     def _matrix(self, X: Any, reset: bool) -> np.ndarray:
         rules: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
@@ -176,62 +222,124 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
         bounds = checked_bounds(self.bounds)
         problem = completion(entries, radius=radius, shape=shape, bounds=bounds)
         problem = replaced(problem, answer=None, feasible=Inside(bounds, radius), name="completion")
-        values = entries[2]
-        return problem, cgal_in_units(float(np.linalg.norm(values)) / len(values), radius)
+        gradient = float(np.linalg.norm(entries[2])) / len(entries[2])
+        return problem, cgal_in_units(gradient * radius, radius)
 
     def _chosen_radius(
-        self, entries: Entries, shape: tuple[int, int], bounds: tuple[float, float]
-    ) -> float:
+        self,
+        entries: Entries,
+        parts: tuple[Entries, Entries] | None,
+        shape: tuple[int, int],
+        bounds: tuple[float, float],
+    ) -> tuple[float, Result | None]:
+        """The radius, and the run on a part of the entries that has shown it, if one has."""
         if self.radius is not None:
-            return checks.number("radius", self.radius, above=0)
+            return checks.number("radius", self.radius, above=0), None
         values = np.clip(entries[2], *bounds)
         if self.rank_bound is not None:
             rank = checks.whole("rank_bound", self.rank_bound, 1)
-            return rank_radius(values, shape, min(rank, *shape), bounds)
-        if HELD_OUT * len(values) < FEWEST_HELD_OUT:
-            return rank_radius(values, shape, min(FALLBACK_RANK, *shape), bounds)
-        return self._searched_radius(entries, shape, bounds)
+            return rank_radius(values, shape, min(rank, *shape), bounds), None
+        if parts is None:
+            return rank_radius(values, shape, min(FALLBACK_RANK, *shape), bounds), None
+        return self._searched_radius(parts, shape, bounds)
 
     def _searched_radius(
-        self, entries: Entries, shape: tuple[int, int], bounds: tuple[float, float]
-    ) -> float:
-        """The radius whose fit to some of the entries predicts the others best."""
-        seed = self._seed()
-        order = check_random_state(seed).permutation(len(entries[2]))
-        held = order[: math.ceil(HELD_OUT * len(order))], order[math.ceil(HELD_OUT * len(order)) :]
-        test, train = ((entries[0][part], entries[1][part], entries[2][part]) for part in held)
+        self,
+        parts: tuple[Entries, Entries],
+        shape: tuple[int, int],
+        bounds: tuple[float, float],
+    ) -> tuple[float, Result]:
+        """The radius whose fit to some of the entries predicts the others best, and that fit."""
+        train, test = parts
         tried: list[tuple[float, float]] = []
-        for rank in RANKS:
-            if rank > min(shape):
-                break
+        runs: list[Result] = []
+        best = 0
+        for rank in (rank for rank in RANKS if rank <= min(shape)):
             radius = rank_radius(np.clip(train[2], *bounds), shape, rank, bounds)
-            result = solve(
-                *self._posed(train, shape, radius),
-                iterations=max(1, self.max_iter // SEARCH_SHARE),
-                seconds=self.time_limit,
-                seed=seed,
-                certify=False,
-                record=(),
-                progress=bool(self.verbose),
-            )
-            tried.append((radius, _error(np.clip(result.x, *bounds), test)))
+            runs.append(self._tried(train, shape, radius))
+            tried.append((radius, error(np.clip(runs[-1].x, *bounds), test)))
             best = min(range(len(tried)), key=lambda i: tried[i][1])
+            if was_interrupted(runs[-1]):
+                best = len(runs) - 1  # whose status tells
+                break
             if len(tried) - 1 - best >= PATIENCE:
                 break
         self.held_out_ = np.array(tried)
-        return float(self.held_out_[np.argmin(self.held_out_[:, 1]), 0])
+        return tried[best][0], runs[best]
+
+    def _tried(self, train: Entries, shape: tuple[int, int], radius: float) -> Result:
+        return solve(
+            *self._posed(train, shape, radius),
+            iterations=max(1, self.max_iter // SEARCH_SHARE),
+            seconds=self.time_limit,
+            seed=self._seed(),
+            certify=False,
+            record=(),
+            progress=bool(self.verbose),
+            **self._kept(f"trial-{radius:.9g}"),
+        )
+
+    def _completed(self, entries: Entries, shape: tuple[int, int], trial: Result | None) -> Result:
+        """The run on all entries: the shortest one there is if the search was interrupted."""
+        posed = self._posed(entries, shape, self.radius_)
+        if trial is None or not was_interrupted(trial):
+            return self._solve(*posed)
+        return self._solve(*posed, interrupted=trial)
+
+    def _refit(
+        self,
+        entries: Entries,
+        parts: tuple[Entries, Entries],
+        shape: tuple[int, int],
+        trial: Result | None,
+    ) -> None:
+        """Puts a refit in the place of the convex problem's point if it predicts better."""
+        bounds, (train, test) = checked_bounds(self.bounds), parts
+        trial = self._tried(train, shape, self.radius_) if trial is None else trial
+        ranks = range(1, min(*shape, MOST_REFITTED) + 1)
+        if self.rank_bound is not None:
+            ranks = [min(self.rank_bound, *shape)]
+        found = chosen(LowRank(train, shape, bounds), trial.x, test, ranks)
+        if found is None or was_interrupted(trial):
+            return
+        refit = Refit(*found, convex_error=error(np.clip(trial.x, *bounds), test))
+        if not refit.better:
+            return
+        for ridge, matrix in LowRank(entries, shape, bounds).path(self.matrix_, refit.rank):
+            if ridge == refit.ridge:
+                self.matrix_, self.refit_ = matrix, refit
+                return
 
     def _summary(self, entries: Entries) -> str:
         rows, columns = self.matrix_.shape
         words = (
             f"Matrix of {rows} by {columns} from {len(entries[2])} known entries, on which its "
-            f"error is {_error(self.matrix_, entries):.3g} (root mean square)"
+            f"error is {error(self.matrix_, entries):.3g} (root mean square)"
         )
-        if self.certificate_ is None:
-            return f"{words}."
-        return (
-            f"{words}; the certified relative gap is {100 * self.certificate_.relative_gap:.2g}%."
+        known, refit = self.certificate_, self.refit_
+        gap = "" if known is None else f"{100 * known.relative_gap:.3g}%"
+        if refit is None:
+            return f"{words}; the certified relative gap is {gap}." if gap else f"{words}."
+        words += (
+            f". It is a refit of rank {refit.rank}: on known entries that were held out its error "
+            f"was {refit.held_out_error:.3g}, that of the convex problem's point "
+            f"{refit.convex_error:.3g}; nothing is proved for it"
         )
+        return f"{words} (for that point, a relative gap of {gap})." if gap else f"{words}."
+
+
+def _parted(entries: Entries, seed: int) -> tuple[Entries, Entries] | None:
+    """Entries to fit to, and those that are held out to choose by; None where they are too few."""
+    count = len(entries[2])
+    if HELD_OUT * count < FEWEST_HELD_OUT:
+        return None
+    order = check_random_state(seed).permutation(count)
+    held = math.ceil(HELD_OUT * count)
+    test, train = (
+        (entries[0][part], entries[1][part], entries[2][part])
+        for part in (order[:held], order[held:])
+    )
+    return train, test
 
 
 class Inside:
@@ -274,8 +382,3 @@ def rank_radius(
     # Rounding must not bring it below what the box needs, nor zeros to nothing.
     least = side * smallest_entry(*bounds) * (1 + 1e-9)
     return max(radius, least, 1e-9 * side * max(abs(bound) for bound in bounds))
-
-
-def _error(matrix: np.ndarray, entries: Entries) -> float:
-    rows, columns, values = entries
-    return math.sqrt(float(np.mean((matrix[rows, columns] - values) ** 2)))

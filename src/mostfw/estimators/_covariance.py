@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,12 @@ from ..method import Method
 from ..problem import Problem
 from ..problems.covariance import nearest, nearest_bound, onto_solid_simplex, shrunk
 from ..result import History, Result, worst_violation
-from ..solve import solve
-from ._base import SolvingEstimator, cgal_in_units
+from ..solving import solve
+from ._base import SolvingEstimator, cgal_in_units, ended_in_words, was_interrupted
+from ._cost import Cost, Load
 
 SIGNIFICANCE = 0.01  # the chance that any pair of unrelated Gaussian features is kept together
+ARRAYS, PASSES = 30, 100  # of features by features, held and gone over in a step (docs/jobs.md)
 FIRST_ROUND = 128  # steps; then as many again as there were so far
 
 
@@ -84,7 +87,7 @@ class Target:
     def method(self) -> Method:
         """Exact gradients: the moment is at hand. MOST-FW's momentum with weight 1/k would keep
         X less the mean of the moments of all batches, which this is, batches of any length."""
-        return cgal_in_units(float(np.linalg.norm(self.moment)), self.trace)
+        return cgal_in_units(float(np.linalg.norm(self.moment)) * self.trace, self.trace)
 
     def certificate(self, kept: np.ndarray, result: Result) -> Certificate:
         upper = float(np.sum(kept * (kept / 2 - self.moment)))
@@ -136,7 +139,7 @@ class SparseCovariance(SolvingEstimator):
     random_state : int, RandomState or None
         Of the starting vectors of the eigenvalue searches.
     verbose : int
-        Not 0: a progress bar.
+        Not 0: what the fit will take, on standard error, and a progress bar.
 
     Attributes
     ----------
@@ -148,7 +151,8 @@ class SparseCovariance(SolvingEstimator):
     location_ : the mean that was taken off
     radius_ : the l1 radius that was used
     certificate_ : bounds on the optimum, in units of the mean variance, as `result_` is
-    n_iter_, n_samples_seen_, n_features_in_, result_, summary_ : as named
+    n_iter_, n_samples_seen_, n_features_in_, result_, summary_ : as named; of a stream `result_`
+        has the last record only, for those before are of other data
 
     Multiplying the data by a number multiplies the answer by its square: nothing depends on units.
 
@@ -180,6 +184,7 @@ class SparseCovariance(SolvingEstimator):
         time_limit: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: str | Path | None = None,
     ) -> None:
         self.alpha = alpha
         self.trace = trace
@@ -190,6 +195,7 @@ class SparseCovariance(SolvingEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> SparseCovariance:
         """Fits the rows of X, or a stream: an iterator of batches of rows, each seen once."""
@@ -201,6 +207,9 @@ class SparseCovariance(SolvingEstimator):
                 raise InvalidInputError("the stream of batches is empty: give at least one.")
             return self
         self._take(X)
+        remedy = "leave features out, or fit groups of related ones by themselves"
+        features = self.n_features_in_
+        self._announce(self.cost(self.covariance_), f"{features} features", remedy)
         target = self._target()
         if target is None:
             raise InvalidInputError(
@@ -215,6 +224,18 @@ class SparseCovariance(SolvingEstimator):
             self._keep(target, result)
         return self
 
+    def cost(self, X: Any) -> Cost:
+        """What a fit of X will take at most: memory, and seconds if all `max_iter` steps are done.
+
+        >>> import numpy as np
+        >>> from mostfw.estimators import SparseCovariance
+        >>> SparseCovariance(max_iter=100).cost(np.zeros((3, 9))).memory_bytes > 2**20
+        True
+        """
+        self._check_parameters()
+        load = Load(np.shape(X)[1] ** 2, arrays=ARRAYS, passes=PASSES)
+        return load.cost(self.max_iter).within(self.time_limit)
+
     def partial_fit(self, X: Any, y: Any = None) -> SparseCovariance:
         """Takes in one more batch of rows and makes one step for every `batch` of them.
 
@@ -226,7 +247,7 @@ class SparseCovariance(SolvingEstimator):
         if target is not None:
             steps = math.ceil(rows / self.batch)
             problem, method = target.problem(), target.method()
-            self._keep(target, self._advanced(problem, method, self.result_, steps))
+            self._keep(target, self._advanced(problem, method, self.result_, steps, online=True))
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -325,23 +346,30 @@ class SparseCovariance(SolvingEstimator):
         result: Result | None,
         steps: int,
         seconds: float | None = None,
+        online: bool = False,
     ) -> Result:
-        """The run carried on by some steps, on this problem's data and bounds."""
+        """The run carried on by some steps, on this problem's data and bounds. A stream's next
+        batch makes another problem, which the records of the last one say nothing about."""
+        same = result is not None and result.problem is problem
         if result is not None:
             bounds = Bounds(problem, certify=False)
-            result = dataclasses.replace(result, problem=problem, history=History(), bounds=bounds)
+            history = result.history if same else History()
+            result = dataclasses.replace(result, problem=problem, history=history, bounds=bounds)
             seconds = None if seconds is None else seconds - result.seconds
-        return solve(
+        compiled = 0.0 if result is None else result.compile_seconds
+        found = solve(
             problem,
             method,
             iterations=steps,
             seconds=seconds,
             seed=self._seed() if result is None else None,
             certify=False,  # `Target.certificate` is better and costs less
-            record=(),
+            record=() if online else None,
             progress=bool(self.verbose),
             warm_start=result,
+            **({} if online else self._kept(f"from-{0 if result is None else result.iterations}")),
         )
+        return dataclasses.replace(found, compile_seconds=compiled + found.compile_seconds)
 
     def _keep(self, target: Target, result: Result) -> None:
         kept = target.kept(result.x)
@@ -357,6 +385,8 @@ class SparseCovariance(SolvingEstimator):
     def _goes_on(self, result: Result | None) -> bool:
         if result is None or self.certificate_ is None:
             return True
+        if was_interrupted(result):
+            return False
         late = self.time_limit is not None and result.seconds >= self.time_limit
         near = self.tol is not None and self.certificate_.relative_gap <= self.tol
         return not (late or near) and result.iterations < self.max_iter
@@ -364,10 +394,11 @@ class SparseCovariance(SolvingEstimator):
     def _summary(self) -> str:
         share = 100 * np.mean(self.covariance_ != 0)
         groups = len(np.unique(self.groups_))
-        return (
+        words = (
             f"Covariance of {self.n_features_in_} features from {self.n_samples_seen_} samples: "
             f"{groups} group{'s' * (groups > 1)}, {share:.3g}% of the entries are not 0."
         )
+        return ended_in_words(words, self.result_)
 
 
 def related_pairs(covariance: np.ndarray, samples: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,40 @@ from ..problems.max_cut import (
 )
 from ..problems.sparsest_cut import Cut, best_cut, cut_matrix, sparsest_cut
 from ..trees import replaced
-from ._base import SolvingEstimator
+from ._base import SolvingEstimator, ended_in_words
+from ._cost import Cost, Load
 from ._kept import Kept
 from ._words import rounded_up
 
 ROUNDING = 1e-12  # by which an adjacency matrix may miss its symmetry
 AXES = 8  # columns of an embedding, at most
+# What a fit takes, as measured (docs/jobs.md): of arrays of a number for each triangle, and of
+# nodes by nodes. The search for a cut after the run goes with the nodes.
+TRIANGLE_ARRAYS, TRIANGLE_PASSES = 20, 25
+MATRIX_ARRAYS, MATRIX_PASSES, SEARCH_SECONDS = 30, 25, 0.012
 
 
 class GraphEstimator(ClusterMixin, SolvingEstimator):
     """An estimator that splits the nodes of one graph in two; it has nothing to say of others."""
+
+    def __init__(
+        self,
+        *,
+        tol: float | None = 1e-3,
+        max_iter: int = 500,
+        time_limit: float | None = None,
+        batch: float | int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.batch = batch
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Cuts the graph X: an adjacency matrix (dense or sparse), a networkx graph, pairs of nodes
@@ -42,8 +67,27 @@ class GraphEstimator(ClusterMixin, SolvingEstimator):
         self._cut(self._graph(X))
         return self
 
+    def cost(self, X: Any) -> Cost:
+        """What a fit of X will take at most: memory, and seconds if all `max_iter` steps are done.
+
+        >>> from mostfw.estimators import MaxCut
+        >>> MaxCut(max_iter=100).cost([(0, 1), (1, 2)]).memory_bytes > 2**20
+        True
+        """
+        self._check_budgets()
+        graph = self._graph(X)
+        return self._load(graph).cost(self.max_iter).within(self.time_limit)
+
+    @abc.abstractmethod
+    def _load(self, graph: Graph) -> Load: ...
+
     @abc.abstractmethod
     def _cut(self, graph: Graph) -> None: ...
+
+    def _announce_graph(self, graph: Graph) -> None:
+        self._announce(
+            self.cost(graph), f"{graph.nodes} nodes", "cut a part of the graph, or a coarser one"
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -111,13 +155,17 @@ class SparsestCut(GraphEstimator):
         batch: float | int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        checkpoint: str | Path | None = None,
     ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.batch = batch
-        self.random_state = random_state
-        self.verbose = verbose
+        super().__init__(
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            batch=batch,
+            random_state=random_state,
+            verbose=verbose,
+            checkpoint=checkpoint,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -134,6 +182,7 @@ class SparsestCut(GraphEstimator):
         if len(pieces) > 1 or graph.nodes == 2:
             self._keep_plain(laplacian, pieces[0] if len(pieces) > 1 else [1])
             return
+        self._announce_graph(graph)
         kept = Kept(
             functools.partial(best_cut, laplacian),
             _value,
@@ -145,6 +194,10 @@ class SparsestCut(GraphEstimator):
         kept(result.x)
         self._embed(result.x)
         self._keep(graph.nodes, kept.best)
+
+    def _load(self, graph: Graph) -> Load:
+        """One number for each triangle inequality: each i < j with all k."""
+        return Load(graph.nodes**3, arrays=TRIANGLE_ARRAYS, passes=TRIANGLE_PASSES)
 
     def _keep_plain(self, laplacian: np.ndarray, side: list[int]) -> None:
         """The cut between pieces, or of two nodes: there is nothing to search."""
@@ -169,7 +222,8 @@ class SparsestCut(GraphEstimator):
         self.cut_value_, self.cut_weight_ = cut.value, cut.edges
         self.cut_bound_ = min(lower, cut.value)
         self._keep_side(nodes, cut.side)
-        self.summary_ = _least_in_words(self.cut_value_, self.cut_bound_)
+        words = _least_in_words(self.cut_value_, self.cut_bound_)
+        self.summary_ = ended_in_words(words, self.result_)
 
 
 class MaxCut(GraphEstimator):
@@ -194,27 +248,11 @@ class MaxCut(GraphEstimator):
     this cut weighs 4: at least 88% of the largest possible, which is not above 4.52...
     """
 
-    def __init__(
-        self,
-        *,
-        tol: float | None = 1e-3,
-        max_iter: int = 500,
-        time_limit: float | None = None,
-        batch: float | int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.batch = batch
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _cut(self, graph: Graph) -> None:
         if not graph.edges:
             self._keep_edgeless(graph.nodes)
             return
+        self._announce_graph(graph)
         problem = replaced(max_cut(graph, batch=self.batch), answer=None, name="max-cut")
         result = self._solve(problem, "cgal" if self.batch is None else None)
         rows = self._embed(result.x)
@@ -222,6 +260,14 @@ class MaxCut(GraphEstimator):
         vectors = refined(graph, rows[:, : math.isqrt(2 * graph.nodes) + 2])
         self._sharpen(problem, graph, vectors)
         self._keep(graph.nodes, cut_by_hyperplanes(graph, vectors, seed=self._seed()))
+
+    def _load(self, graph: Graph) -> Load:
+        return Load(
+            graph.nodes**2,
+            arrays=MATRIX_ARRAYS,
+            passes=MATRIX_PASSES,
+            besides=SEARCH_SECONDS * graph.nodes,
+        )
 
     def _sharpen(self, problem: Problem, graph: Graph, vectors: np.ndarray) -> None:
         """What the refined vectors prove, beside what the run has."""
@@ -255,7 +301,8 @@ class MaxCut(GraphEstimator):
         self.cut_value_ = cut.weight
         self.cut_bound_ = math.inf if known is None else max(-float(known.lower), cut.weight)
         self._keep_side(nodes, cut.side)
-        self.summary_ = _most_in_words(self.cut_value_, self.cut_bound_)
+        words = _most_in_words(self.cut_value_, self.cut_bound_)
+        self.summary_ = ended_in_words(words, self.result_)
 
 
 def _is_matrix(source: Any) -> bool:

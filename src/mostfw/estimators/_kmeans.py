@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,9 @@ from .. import checks
 from ..certificates import Certificate
 from ..errors import MostFWWarning
 from ..method import Method
-from ..methods import cgal
 from ..problems.kmeans import cluster_matrix, inertia, kmeans, rounded, squared_distances
-from ..scaling import Units
 from ..trees import replaced
-from ._base import SolvingEstimator
+from ._base import SolvingEstimator, cgal_in_units, ended_in_words
 from ._cost import Cost, estimate
 from ._kept import Kept
 from ._words import rounded_up
@@ -68,6 +66,7 @@ class SDPKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         random_state: Any = None,
         dtype: str = "float64",
         verbose: int = 0,
+        checkpoint: str | Path | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.tol = tol
@@ -77,6 +76,7 @@ class SDPKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         self.random_state = random_state
         self.dtype = dtype
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> SDPKMeans:
         """Clusters the rows of X."""
@@ -102,10 +102,7 @@ class SDPKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         True
         """
         self._check_parameters()
-        found = estimate(len(X), self.max_iter, self.dtype)
-        if self.time_limit is None:
-            return found
-        return Cost(found.memory_bytes, min(found.seconds, 1.5 * self.time_limit + 10))
+        return estimate(len(X), self.max_iter, self.dtype).within(self.time_limit)
 
     def predict(self, X: Any) -> np.ndarray:
         """The number of the nearest center for each row."""
@@ -149,10 +146,8 @@ class SDPKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _clustered(self, points: np.ndarray) -> np.ndarray:
         """The best labels that a run has come by."""
-        cost = self.cost(points)
-        cost.require_memory(len(points))
-        if self.verbose:
-            print(f"SDPKMeans: {len(points)} samples take {cost}.", file=sys.stderr)
+        remedy = "fit a part of them, such as a random sample, and predict the labels of the others"
+        self._announce(self.cost(points), f"{len(points)} samples", remedy)
         exact = self.batch is None
         labels = functools.partial(rounded, points, clusters=self.n_clusters)
         kept = Kept(
@@ -178,7 +173,7 @@ class SDPKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         self.cluster_centers_ = np.stack([points[labels == c].mean(axis=0) for c in groups])
         self.inertia_, self.inertia_bound_ = value * unit**2, bound * unit**2
         self.ratio_ = _ratio(value, bound)
-        self.summary_ = _in_words(self.ratio_)
+        self.summary_ = ended_in_words(_in_words(self.ratio_), self.result_)
         if known is not None:  # in the units of X
             self.certificate_ = Certificate.of(
                 lower=2 * self.inertia_bound_,
@@ -198,13 +193,9 @@ def _in_own_units(points: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _cgal(points: np.ndarray, clusters: int) -> Method:
-    """CGAL with units that are known here, so that they need not be measured: of X = K v v', X1 is
-    longest for v = 1/sqrt(n). Measuring is half of what there is to compile."""
-    n = len(points)
+    """Of the atoms X = K v v', X1 is longest for v = 1/sqrt(n)."""
     value = clusters * float(np.linalg.norm(squared_distances(points)))
-    reaches = clusters * math.sqrt(n), float(clusters)
-    weights = tuple(value / reach**2 for reach in reaches)
-    return replaced(cgal(), units=Units(value, weights, (None, None), reaches))
+    return cgal_in_units(value, clusters * math.sqrt(len(points)), float(clusters))
 
 
 def _ordered(labels: np.ndarray) -> np.ndarray:

@@ -5,19 +5,30 @@ Nothing is unpickled, and no memory is asked for before the file is known to hol
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 import zipfile
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from ..errors import InvalidInputError, MissingDependencyError
 from . import _matlab
-from ._limits import from_compressed, from_places, is_absurd
-from ._text import MOST_BYTES, check_unpacked, existing, refusal, unreadable
+from ._limits import from_compressed, from_places, is_absurd, lacks_room
+from ._text import (
+    MOST_BYTES,
+    check_unpacked,
+    existing,
+    is_packed,
+    refusal,
+    unpacked,
+    unreadable,
+)
 
 _SIGNATURES = {
     b"\x93NUMPY": ".npy",
@@ -27,27 +38,47 @@ _SIGNATURES = {
     b"PAR1": ".parquet",
 }
 _SPARSE = {"format", "shape", "data"}  # what scipy.sparse.save_npz always writes
+_STORED = _SPARSE | {"indices", "indptr", "coords", "row", "col"}
 _Choice = Callable[[Sequence[str]], str]  # which of these arrays is meant
 ENDINGS = (".npy", ".npz", ".mat", ".parquet")
+_LONGEST = 8  # bytes of a signature
+
+
+class _Source(NamedTuple):
+    """The bytes of a file, unpacked, and how many they are."""
+
+    file: BinaryIO
+    size: int
 
 
 def kind_of(path: Path, thing: str) -> str | None:
     """The ending of the format that a file of arrays has, or None for text."""
     try:
         with path.open("rb") as file:
-            start = file.read(8)
+            start = file.read(_LONGEST)
     except OSError as error:
         raise unreadable(thing, path, error) from error
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    if packed := is_packed(start):
+        try:
+            start = unpacked(path, thing, _LONGEST)
+        except (OSError, EOFError, zlib.error) as error:
+            if ending not in ENDINGS:
+                return None  # the reader of text says after which line it ends
+            found = f"it cannot be unpacked ({error})"
+            raise refusal(thing, path, found, "fetch or pack it again") from error
     for signature, kind in _SIGNATURES.items():
         if start.startswith(signature):
+            if packed and kind == ".parquet":
+                raise refusal(thing, path, "it is a packed .parquet file", "unpack it with gunzip")
             return kind
     if start.startswith(b"\x89HDF"):
         raise refusal(thing, path, "it is an HDF5 file", "save the matrix as .npy")
-    if path.suffix.lower() in ENDINGS:
+    if ending in ENDINGS:
         raise refusal(
             thing,
             path,
-            f"it cannot be read as numbers, for it is no {path.suffix} file inside",
+            f"it cannot be read as numbers, for it is no {ending} file inside",
             "save it again (a .mat file with -v7), or give it the ending of its format",
         )
     return None
@@ -62,8 +93,8 @@ def read_matrix(
 ) -> np.ndarray | scipy.sparse.csr_array:
     """The numbers of a .npy, .npz or .mat file: an array, or a sparse matrix if it holds one.
 
-    `key` names the array where there are several; without it one of the `preferred` names is
-    taken. NaN and infinities are left in.
+    The file may be packed with gzip. `key` names the array where there are several; without it one
+    of the `preferred` names is taken. NaN and infinities are left in.
 
     >>> import pathlib, tempfile, numpy as np
     >>> from mostfw import files
@@ -80,9 +111,10 @@ def read_matrix(
     if kind == ".npy" and key is not None:
         raise refusal(thing, path, f"there is no key {key!r} in a .npy file", "leave the key out")
     try:
-        return _READERS[kind](
-            path, lambda names: _chosen(names, key, preferred, thing, path), thing
-        )
+        with _opened(path, thing) as source:
+            return _READERS[kind](
+                source, lambda names: _chosen(names, key, preferred, thing, path), thing, path
+            )
     except InvalidInputError:
         raise
     except Exception as error:  # whatever numpy, scipy and zipfile make of damaged bytes
@@ -98,9 +130,18 @@ def real(array: Any, what: str, thing: str, path: Path) -> np.ndarray:
     return np.asarray(array, dtype=float)
 
 
-def _read_npy(path: Path, choose: _Choice, thing: str) -> np.ndarray:
+@contextlib.contextmanager
+def _opened(path: Path, thing: str) -> Iterator[_Source]:
     with path.open("rb") as file:
-        return real(_npy(file, path.stat().st_size, "it", thing, path), "it", thing, path)
+        if not is_packed(file.peek(2)):
+            yield _Source(file, path.stat().st_size)
+            return
+    content = unpacked(path, thing)
+    yield _Source(io.BytesIO(content), len(content))
+
+
+def _read_npy(source: _Source, choose: _Choice, thing: str, path: Path) -> np.ndarray:
+    return real(_npy(source.file, source.size, "it", thing, path), "it", thing, path)
 
 
 def _npy(file: BinaryIO | Any, size: int, what: str, thing: str, path: Path) -> np.ndarray:
@@ -122,12 +163,24 @@ def _npy(file: BinaryIO | Any, size: int, what: str, thing: str, path: Path) -> 
             f"{what} promises numbers of shape {shape} ({dtype}), but {held} bytes follow",
             "fetch or save it again",
         )
+    if dtype.kind in "fiub":
+        _check_room(shape, what, thing, path)
     file.seek(0)
     return np.load(file, allow_pickle=False)
 
 
-def _read_npz(path: Path, choose: _Choice, thing: str) -> Any:
-    with zipfile.ZipFile(path) as archive:
+def _check_room(shape: Sequence[int], what: str, thing: str, path: Path) -> None:
+    if lacks_room(math.prod(shape)):
+        raise refusal(
+            thing,
+            path,
+            f"{what} has shape {tuple(shape)}, and this machine has no memory left for that",
+            "save a part of it",
+        )
+
+
+def _read_npz(source: _Source, choose: _Choice, thing: str, path: Path) -> Any:
+    with zipfile.ZipFile(source.file) as archive:
         members = {
             info.filename.removesuffix(".npy"): info
             for info in archive.infolist()
@@ -148,7 +201,7 @@ def _read_npz(path: Path, choose: _Choice, thing: str) -> Any:
                 return _npy(file, info.file_size, f"its array {name!r}", thing, path)
 
         if set(members) >= _SPARSE:
-            return _sparse({name: load(name) for name in members}, thing, path)
+            return _sparse({name: load(name) for name in members if name in _STORED}, thing, path)
         name = choose(list(members))
         return real(load(name), f"its array {name!r}", thing, path)
 
@@ -197,10 +250,9 @@ def _check_sides(shape: Sequence[int], entries: int, thing: str, path: Path) -> 
         )
 
 
-def _read_mat(path: Path, choose: _Choice, thing: str) -> Any:
-    size = path.stat().st_size
-    check_unpacked(size, size, thing, path)
-    data = path.read_bytes()
+def _read_mat(source: _Source, choose: _Choice, thing: str, path: Path) -> Any:
+    check_unpacked(source.size, source.size, thing, path)
+    data = source.file.read()
     if data.startswith(b"MATLAB 7.3"):
         raise refusal(thing, path, "it is of version 7.3", "save it with -v7")
     found = {
@@ -214,6 +266,7 @@ def _read_mat(path: Path, choose: _Choice, thing: str) -> Any:
     if variable.unfit:
         raise refusal(thing, path, f"{what} holds {variable.unfit}", "save real numbers")
     _check_sides(variable.shape, variable.entries, thing, path)
+    _check_room((variable.entries,), what, thing, path)
     matrix = variable.matrix()
     return matrix if scipy.sparse.issparse(matrix) else np.array(matrix, dtype=float)
 
@@ -225,7 +278,7 @@ def dense(matrix: Any, thing: str, path: Path) -> np.ndarray:
     """A matrix with all its zeros, if that is not too large."""
     if not scipy.sparse.issparse(matrix):
         return matrix
-    if 8 * math.prod(matrix.shape) > MOST_BYTES:
+    if 8 * math.prod(matrix.shape) > MOST_BYTES or lacks_room(math.prod(matrix.shape)):
         raise refusal(
             thing,
             path,
@@ -247,6 +300,7 @@ def read_parquet(path: Path, thing: str) -> tuple[list[str], list[np.ndarray], n
         with parquet.ParquetFile(path) as file:
             facts = file.metadata
             check_unpacked(8 * facts.num_rows * facts.num_columns, path.stat().st_size, thing, path)
+            _check_room((facts.num_rows, facts.num_columns), "it", thing, path)
             table = file.read()
         written = (table.schema.pandas_metadata or {}).get("index_columns", [])
         columns = {name: table.column(name).to_numpy() for name in table.column_names}

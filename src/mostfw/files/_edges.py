@@ -11,6 +11,7 @@ import scipy.sparse
 from ..errors import InvalidInputError
 from ._arrays import kind_of, read_matrix
 from ._collected import THING, EdgeList, no_edges, not_numbered
+from ._dimacs import dimacs, is_comment, is_dimacs
 from ._lists import edge_list
 from ._market import matrix_market
 from ._metis import metis
@@ -42,6 +43,8 @@ def read_edge_list(path: str | Path, *, one_based: bool | None = None) -> EdgeLi
         first = text.ahead(1, lambda line: bool(line.strip()))
         if first and first[0].lower().startswith("%%matrixmarket"):
             return matrix_market(text, one_based)
+        if any(map(is_dimacs, text.ahead(1, lambda line: not is_comment(line)))):
+            return dimacs(text, one_based)
     try:
         return edge_list(path, one_based)
     except InvalidInputError as error:

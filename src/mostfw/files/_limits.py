@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from .. import resources
+
 ALWAYS_ALLOWED = 10**6  # a few arrays of so many numbers never hurt
 MOST_FOR_EACH_ENTRY = 50
 
@@ -20,6 +22,20 @@ def is_absurd(size: int, entries: int) -> bool:
     (False, True)
     """
     return size > max(ALWAYS_ALLOWED, MOST_FOR_EACH_ENTRY * (entries + 1))
+
+
+def lacks_room(numbers: int) -> bool:
+    """Whether so many numbers are more than the machine has room for, once they are float64.
+
+    Small ones take up to eight times the bytes that a file holds of them.
+
+    >>> lacks_room(10**6), lacks_room(10**18)
+    (False, True)
+    """
+    if numbers <= ALWAYS_ALLOWED:
+        return False
+    available = resources.free_bytes()
+    return available is not None and np.dtype(float).itemsize * numbers > available
 
 
 def from_compressed(

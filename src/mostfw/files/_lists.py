@@ -123,7 +123,10 @@ class _EdgeReader:
 
     def place_of(self, word: str, line: str) -> int:
         if word == "p" and not self.places and len(line.split()) == 4:
-            raise self.text.wrong("this is DIMACS' format", "keep `node node` of each line `e`")
+            raise self.text.wrong(
+                "this is a format of DIMACS' that is not read",
+                "give `p edge` with lines `e u v`, or `p sp` with lines `a u v weight`",
+            )
         return self.places.setdefault(word, len(self.places))
 
     def named(self, one_based: bool | None) -> EdgeList:

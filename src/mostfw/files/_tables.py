@@ -69,12 +69,12 @@ def read_table(
 ) -> Table:
     r"""A table of numbers from .csv, .tsv, other text, .npy, .npz, .mat or .parquet.
 
-    Text may be packed with gzip. Its cells are separated by commas, semicolons, tabs or blanks,
-    its decimals are written with a point, lines that begin with # are comments. A first line of
-    words is a header. A first column of words or dates in every row labels the rows, and so does
-    one whose header is empty, as pandas and R write it. `key` names the array in .npz and .mat
-    files that hold several; `transpose` swaps rows and columns; with `missing` a cell that is
-    empty, NaN or infinite becomes NaN, without it is an error.
+    All but .parquet may be packed with gzip. The cells of text are separated by commas, semicolons,
+    tabs or blanks, its decimals are written with a point, and lines that begin with # are comments.
+    A first line of words is a header. A first column of words or dates in every row labels the
+    rows, and so does one whose header is empty, as pandas and R write it. `key` names the array in
+    .npz and .mat files that hold several; `transpose` swaps rows and columns; with `missing` a cell
+    that is empty, NaN or infinite becomes NaN, without it is an error.
 
     >>> import pathlib, tempfile
     >>> from mostfw import files

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
+from .. import checks
 from ..errors import InvalidInputError
 
 # The numbers of a text take about as much memory as the text. Beyond this .npy is the way.
@@ -20,6 +21,7 @@ MOST_BYTES = 4 * 2**30
 # unpacks to much more than it weighs is an accident or an attack once it no longer is small.
 MOST_RATIO = 200
 RATIO_COUNTS_FROM = 2**26
+GZIP = b"\x1f\x8b"
 # A million numbers with all their digits are 25 million characters.
 MOST_CHARACTERS_A_LINE = 2**25
 
@@ -39,7 +41,7 @@ def unreadable(thing: str, path: Path, error: OSError) -> InvalidInputError:
 
 def existing(path: str | Path, thing: str) -> Path:
     """The path of a file that is there."""
-    path = Path(path)
+    path = checks.path(thing, path)
     try:
         there, folder = path.is_file(), path.is_dir()
     except (OSError, ValueError):  # a name that no file can have
@@ -129,6 +131,18 @@ class TextLines:
         )
 
 
+def is_packed(start: bytes) -> bool:
+    """Whether a file that starts so is packed with gzip."""
+    return start.startswith(GZIP)
+
+
+def unpacked(path: Path, thing: str, most: int | None = None) -> bytes:
+    """What gzip has packed into a file, up to some bytes or all: no more than is reasonable."""
+    with path.open("rb") as file, gzip.GzipFile(fileobj=file, mode="rb") as source:
+        limited: Any = _Limited(source, path.stat().st_size, thing, path)
+        return io.BufferedReader(limited).read(-1 if most is None else most)
+
+
 @contextlib.contextmanager
 def open_text(path: str | Path, thing: str = "data file") -> Iterator[TextLines]:
     r"""The numbered lines of a text in UTF-8; what is packed with gzip is known by its first bytes.
@@ -149,7 +163,7 @@ def open_text(path: str | Path, thing: str = "data file") -> Iterator[TextLines]
     with contextlib.ExitStack() as stack:
         try:
             file = stack.enter_context(path.open("rb"))
-            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            packed = is_packed(file.peek(2))
             size = path.stat().st_size
         except OSError as error:
             raise refusal(
@@ -166,8 +180,8 @@ def open_text(path: str | Path, thing: str = "data file") -> Iterator[TextLines]
             raise _too_long(thing, path)
         source: Any = file
         if packed:
-            unpacked = stack.enter_context(gzip.GzipFile(fileobj=file, mode="rb"))
-            source = io.BufferedReader(_Limited(unpacked, size, thing, path))  # pyright: ignore
+            unpacker = stack.enter_context(gzip.GzipFile(fileobj=file, mode="rb"))
+            source = io.BufferedReader(_Limited(unpacker, size, thing, path))  # pyright: ignore
         stream = io.TextIOWrapper(source, encoding="utf-8-sig")
         yield TextLines(stream, path, thing)
 

@@ -49,7 +49,7 @@ class Convergence:
             distance, name = np.abs(history.column("objective")), "objective"
         marker = "o" if len(steps) == 1 else ""  # one point makes no line
         axes.plot(steps, _positive(distance), marker=marker, color=BLUE, label=name)
-        ends = [float(distance[-1])]
+        ends, drawn = [float(distance[-1])], [distance]
         for colour, constraint in zip(VIOLATIONS, history[-1].relative_violation, strict=False):
             values = history.column(f"relative_violation.{constraint}")
             label = f"violation: {constraint}"
@@ -62,10 +62,12 @@ class Convergence:
                 label=label,
             )
             ends.append(float(values[-1]))
+            drawn.append(values)
         # A violation that passes 0 on its way would stretch the axis over ten decades.
         lowest = min((end for end in ends if end > 0), default=1e-6)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        # A run that was interrupted before its first step has the iteration 0.
+        axes.set_xscale("log" if steps.min() > 0 else "symlog")
+        axes.set_yscale("log" if max(map(np.nanmax, drawn)) > 0 else "linear")
         if axes.get_ylim()[0] < lowest / 100:
             axes.set_ylim(bottom=lowest / 100)
         axes.set_xlabel("iteration")

@@ -7,14 +7,18 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import InvalidInputError
 from ...result import Result, worst_violation
 from ..devices import DEVICES, use_device
+from ..keeping import add_options, kept
 from ..writing import check_folder, write_csv, write_json, write_npz
+
+if TYPE_CHECKING:
+    from ...estimators._cost import Cost
 
 FORMATS = (".csv", ".npz", ".json")
 
@@ -57,6 +61,7 @@ def add_job(
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
     parser.add_argument("--device", choices=DEVICES)
+    add_options(parser, every=False)
     parser.set_defaults(command=_run, job=job)
     return parser
 
@@ -74,7 +79,14 @@ def budgets(options: argparse.Namespace) -> dict[str, Any]:
         "random_state": options.seed,
         "verbose": int(shown(options)),
         **{name: value for name, value in given.items() if value is not None},
+        **kept(options),
     }
+
+
+def say_cost(options: argparse.Namespace, cost: Cost) -> None:
+    """What the job will take, before it starts. With a progress bar the estimator says it."""
+    if not options.quiet and not shown(options):
+        print(f"This will take {cost}.", file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
-from ._common import Outcome, add_job, budgets
+from ._common import Outcome, add_job, budgets, say_cost
 
 
 def add(commands: Any) -> None:
@@ -33,8 +32,7 @@ def _cluster(options: argparse.Namespace) -> Outcome:
     model = SDPKMeans(
         options.clusters, batch=options.batch, dtype=options.dtype, **budgets(options)
     )
-    if not options.quiet and not model.verbose:  # which says it, too
-        print(f"This will take {model.cost(table.values)}.", file=sys.stderr)
+    say_cost(options, model.cost(table.values))
     model.fit(table.values)
     names = table.rows or range(len(table.values))
     return Outcome(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import Any
 
 import numpy as np
 
-from ._common import Outcome, add_job, budgets
+from ._common import Outcome, add_job, budgets, say_cost
 
 
 def add(commands: Any) -> None:
@@ -23,6 +24,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--bounds", type=float, nargs=2, default=(1.0, 5.0), metavar=("LOW", "HIGH")
     )
+    parser.add_argument(
+        "--no-refit", action="store_true", help="the convex problem's point, whatever predicts best"
+    )
     parser.add_argument("--key", help="the array in an .npz or .mat file")
 
 
@@ -37,12 +41,21 @@ def _complete(options: argparse.Namespace) -> Outcome:
     known[table.rows, table.columns] = table.values
     bounds = (options.bounds[0], options.bounds[1])
     model = MatrixCompletion(
-        options.rank_bound, bounds=bounds, radius=options.radius, **budgets(options)
+        options.rank_bound,
+        bounds=bounds,
+        radius=options.radius,
+        refit=not options.no_refit,
+        **budgets(options),
     )
+    say_cost(options, model.cost(known))
     model.fit(known)
     return Outcome(
         words=model.summary_,
-        facts={"rows": list(table.row_names), "columns": list(table.column_names)},
+        facts={
+            "rows": list(table.row_names),
+            "columns": list(table.column_names),
+            "refit": None if model.refit_ is None else dataclasses.asdict(model.refit_),
+        },
         arrays={"matrix": model.matrix_, "singular_values": model.singular_values_},
         header=("", *table.column_names),
         rows=((name, *row) for name, row in zip(table.row_names, model.matrix_, strict=True)),

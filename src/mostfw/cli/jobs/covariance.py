@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ._common import Outcome, add_job, budgets
+from ._common import Outcome, add_job, budgets, say_cost
 
 
 def add(commands: Any) -> None:
@@ -28,6 +28,7 @@ def _covariance(options: argparse.Namespace) -> Outcome:
 
     table = files.read_table(options.file, key=options.key, at_least_rows=2)
     model = SparseCovariance(options.alpha, options.trace, **budgets(options))
+    say_cost(options, model.cost(table.values))
     model.fit(table.values)
     count = table.values.shape[1]
     names = table.columns or tuple(f"x{index}" for index in range(count))

@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from ... import graphs
-from ._common import Outcome, add_job, budgets
+from ._common import Outcome, add_job, budgets, say_cost
 
-GRAPH = "edge list (0- or 1-based), Matrix Market, METIS, Gset, or adjacency; gzip too"
+GRAPH = "edge list (0- or 1-based), Matrix Market, METIS, DIMACS, Gset, adjacency; gzip too"
 
 
 def add(commands: Any) -> None:
@@ -44,6 +44,7 @@ def _outcome(options: argparse.Namespace, model: Any) -> Outcome:
     from ...pictures import CutPicture
 
     graph = graphs.read_graph(options.file)
+    say_cost(options, model.cost(graph))
     model.fit(graph)
     names = graph.names or range(graph.nodes)
     return Outcome(

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import problems, sdpa
+from ...errors import MissingDependencyError
 from ...result import Result, worst_violation
-from ...solve import solve
+from ...solving import solve
 from ...stopping import Certified
+from ..keeping import kept
 from ._common import Outcome, add_job, shown
 
+if TYPE_CHECKING:
+    from ...estimators._cost import Cost
+
 CONVERGED = 0.01
+# Arrays of as many numbers as Y and the equations have, and passes over one in a step, as measured;
+# the bounds that a run waits for take some seconds more.
+ARRAYS, PASSES, BOUNDS_SECONDS = 30, 60, 4.0
 
 
 def add(commands: Any) -> None:
@@ -33,6 +42,7 @@ def add(commands: Any) -> None:
 def _solve(options: argparse.Namespace) -> Outcome:
     program = sdpa.read(options.file)
     problem = problems.sdp(program, options.trace_bound)
+    _announce(options, program)
     result = solve(
         problem,
         options.method,
@@ -41,6 +51,7 @@ def _solve(options: argparse.Namespace) -> Outcome:
         seed=options.seed,
         stop=Certified(gap=options.gap, violation=options.violation),
         progress=shown(options),
+        **kept(options),
     )
     found = result.answer
     bound = None if result.certificate is None else -result.certificate.lower
@@ -53,6 +64,35 @@ def _solve(options: argparse.Namespace) -> Outcome:
         panels=list,
         result=result,
     )
+
+
+def _announce(options: argparse.Namespace, program: sdpa.SemidefiniteProgram) -> None:
+    """Says what the run will take, and refuses what the machine has no room for. How many steps it
+    needs is known to nobody, so that the time is that of all which are allowed."""
+    try:
+        cost = cost_of(program, options.iterations).within(options.time)
+    except MissingDependencyError:  # scikit-learn is not needed for anything else here
+        return
+    sizes = ", ".join(str(side) for side, _ in _sides(program)[:4])
+    more = ", ..." if len(program.sizes) > 4 else ""
+    what = f"blocks of size {sizes}{more} with {program.constraints} equations"
+    cost.require_memory(what, "use a machine with more")
+    if not options.quiet:
+        print(f"This will take {cost}.", file=sys.stderr)
+
+
+def cost_of(program: sdpa.SemidefiniteProgram, iterations: int) -> Cost:
+    """What so many steps will take."""
+    from ...estimators._cost import Load
+
+    entries = len(program.value) + program.constraints
+    numbers = sum(side if plain else side**2 for side, plain in _sides(program)) + entries
+    return Load(numbers, ARRAYS, PASSES, besides=BOUNDS_SECONDS).cost(iterations)
+
+
+def _sides(program: sdpa.SemidefiniteProgram) -> list[tuple[int, bool]]:
+    """Of each block, and whether it is diagonal."""
+    return list(zip(program.sizes, program.diagonal, strict=True))
 
 
 def _words(result: Result, value: float, bound: float | None) -> str:
