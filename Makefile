@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test studies lint bench clean
+.PHONY: run test studies lint audit bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,11 +22,14 @@ test: $(STAMP)  ## all tests
 studies: $(STAMP)  ## the tests that repeat published figures at their full length
 	$(BIN)/pytest -n 2 --dist worksteal -m study
 
-lint: $(STAMP)  ## style, types, and that rooms import one way only
+lint: $(STAMP) audit  ## style, types, that rooms import one way only, and known weaknesses
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+
+audit: $(STAMP)  ## known weaknesses of what is installed; offline it says so and goes on
+	$(BIN)/python -m benchmarks.audit
 
 bench: $(STAMP)  ## speed against peers and limits, side by side in one run: bench/
 	$(BIN)/python -m benchmarks

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -56,7 +58,9 @@ def shape(thing: str, value: int | Sequence[int]) -> tuple[int, ...]:
     >>> shape("the shape", 3), shape("the shape", (2, 3))
     ((3,), (2, 3))
     """
-    sizes = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    sizes = tuple(value) if isinstance(value, Sequence) else (value,)
     if not sizes or isinstance(value, str):
         raise InvalidInputError(f"{thing} is {value!r}: give whole numbers of at least 1.")
     return tuple(whole(thing, size, 1) for size in sizes)
@@ -85,6 +89,64 @@ def data(thing: str, array: Any) -> Any:
             f"{bad[0].tolist()}: clean or drop them."
         )
     return array
+
+
+def flag(thing: str, value: Any) -> bool:
+    """Yes or no.
+
+    >>> from mostfw.checks import flag
+    >>> flag("equality", True)
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(f"{thing} is {value!r}: give True or False.")
+    return bool(value)
+
+
+def float_dtype(given: Any) -> np.dtype:
+    """The dtype of a problem's numbers.
+
+    >>> from mostfw.checks import float_dtype
+    >>> float_dtype("float32")
+    dtype('float32')
+    """
+    try:
+        dtype = np.dtype(given)
+    except (TypeError, ValueError):
+        dtype = None
+    # NumPy takes None for float64, also when it compares
+    if given is None or dtype is None or dtype not in (np.float32, np.float64):
+        said = repr(given) if dtype is None else dtype
+        raise InvalidInputError(f"dtype is {said}: give float32 or float64.")
+    return dtype
+
+
+def path(thing: str, value: Any) -> Path:
+    """The name of a file.
+
+    >>> from mostfw.checks import path
+    >>> path("data file", "a.csv").name
+    'a.csv'
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidInputError(f"the {thing} is {value!r}: give the name of a file.")
+    return Path(value)
+
+
+def indices(thing: str, values: Any) -> np.ndarray:
+    """Places, as 32-bit whole numbers from 0 on.
+
+    >>> from mostfw.checks import indices
+    >>> indices("the rows", [0, 2]).tolist()
+    [0, 2]
+    """
+    held = data(thing, values)
+    if np.any(np.asarray(held) != np.floor(np.asarray(held))):
+        raise InvalidInputError(f"{thing} holds numbers that are not whole.")
+    least, most = float(np.min(held)), float(np.max(held))
+    if least < 0 or most > np.iinfo(np.int32).max:
+        raise InvalidInputError(f"{thing} has places from {least:g} to {most:g}.")
+    return np.asarray(held, np.int32)
 
 
 def choice(thing: str, given: object, known: Sequence[str]) -> str:

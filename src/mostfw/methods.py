@@ -80,7 +80,7 @@ def one_sfw(hessian: bool = False) -> Method:
     weight = Power(1, shift=-1, cap=1)
     return Method(
         name="1-sfw",
-        tracker=HessianMomentum(weight) if hessian else Momentum(weight),
+        tracker=HessianMomentum(weight) if checks.flag("hessian", hessian) else Momentum(weight),
         step_size=Power(1),
     )
 
@@ -396,7 +396,9 @@ def trimmed(method: Method, tau_0: float | None = None, relative: bool | None = 
     >>> print(fw.methods.trimmed(fw.methods.most_fw_plus(), tau_0=5).trimming)
     skip while ||s_k - v|| < 5/(k+1)^(1/4)
     """
-    relative = tau_0 is None if relative is None else relative
+    if not isinstance(method, Method):
+        raise InvalidInputError(f"the method to trim is {method!r}: give a mostfw.Method.")
+    relative = tau_0 is None if relative is None else checks.flag("relative", relative)
     tau_0 = TAU_0 if tau_0 is None else checks.number("tau_0", tau_0, least=0)
     exponent = 1 / 4 if method.constraints == "sampled" else 1 / 2
     rule = Trimming(Power(tau_0, shift=1, exponent=exponent), relative)

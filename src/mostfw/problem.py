@@ -69,7 +69,7 @@ class Problem(eqx.Module):
             raise InvalidInputError(
                 f"the domain is a {type(domain).__name__}: use one of mostfw.domains."
             )
-        constraints = (constraints,) if isinstance(constraints, Affine) else tuple(constraints)
+        constraints = (constraints,) if isinstance(constraints, Affine) else _listed(constraints)
         for constraint in constraints:
             if not isinstance(constraint, Affine):
                 raise InvalidInputError(
@@ -88,7 +88,9 @@ class Problem(eqx.Module):
             self.constraints = tuple(c.resolve(structure) for c in constraints)
         self.domain = domain
         self.optimum = None if optimum is None else float(optimum)
-        self.metrics, self.answer, self.name = dict(metrics or {}), answer, name
+        if not (metrics is None or isinstance(metrics, dict)):
+            raise InvalidInputError(f"metrics is {metrics!r}: give a dict of functions by name.")
+        self.metrics, self.answer, self.name = dict(metrics or {}), answer, str(name)
         self.feasible = feasible
         self._check_metrics()
 
@@ -134,6 +136,15 @@ class Problem(eqx.Module):
         return jax.tree.map(lambda leaf: _to_device(leaf, self.dtype), self)
 
 
+def _listed(constraints: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(constraints)
+    except TypeError:
+        raise InvalidInputError(
+            f"constraints is {constraints!r}: give a list of mostfw.constraints.Affine."
+        ) from None
+
+
 def _to_device(leaf: Any, dtype: Any) -> Any:
     if isinstance(leaf, float):
         return jnp.asarray(leaf, dtype)
@@ -146,13 +157,7 @@ def _to_device(leaf: Any, dtype: Any) -> Any:
 def _dtype(parts: Any, given: Any) -> np.dtype:
     """float64 if asked for or if any float array is float64; else float32 if there is one."""
     if given is not None:
-        try:
-            dtype = np.dtype(given)
-        except TypeError:
-            raise InvalidInputError(f"dtype is {given!r}: give float32 or float64.") from None
-        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise InvalidInputError(f"dtype is {dtype}: give float32 or float64.")
-        return dtype
+        return checks.float_dtype(given)
     arrays = [leaf for leaf in jax.tree.leaves(parts) if isinstance(leaf, np.ndarray | jax.Array)]
     floats = [a.dtype for a in arrays if jnp.issubdtype(a.dtype, jnp.floating)]
     if any(d == np.float64 for d in floats):

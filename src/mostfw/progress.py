@@ -7,6 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from . import checks
+
 if TYPE_CHECKING:
     from .certificates import Certificate
     from .result import Record
@@ -17,7 +19,7 @@ class Bar:
 
     def __init__(self, first: int, last: int, wanted: bool | None) -> None:
         self.first, self.last = first, last
-        self.on = sys.stderr.isatty() if wanted is None else wanted
+        self.on = sys.stderr.isatty() if wanted is None else checks.flag("progress", wanted)
         self.measures = ""
         self.drawn = 0.0
 

@@ -141,7 +141,10 @@ def _parameter(name: str, rule: Any = _FINITE, scalar: bool = False, **options: 
     def convert(value: Any) -> Any:
         if isinstance(value, Tracer):
             return value
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise ShapeError(f"{name} is ragged: its rows have several lengths.") from None
         if array.dtype.kind not in "biuf" and not jnp.issubdtype(array.dtype, jnp.floating):
             raise InvalidInputError(f"{name} is {value!r}; it must be a real number or array.")
         if scalar and array.ndim:

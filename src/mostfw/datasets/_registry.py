@@ -116,7 +116,7 @@ def get(name: str | Dataset) -> Dataset:
     if isinstance(name, Dataset):
         return name
     known = {dataset.name: dataset for dataset in DATASETS}
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise UnknownNameError(f"unknown data set {name!r}.{hint} Known: {', '.join(known)}.")

@@ -8,7 +8,7 @@ import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from ..errors import DataError, InvalidInputError, MissingDependencyError
 from ._content import (
@@ -25,6 +25,7 @@ from ._registry import DATASETS, Dataset, get
 
 TIMEOUT = 5.0  # seconds to wait for the server
 DEADLINE = 10.0  # seconds for all of a download: names that do not resolve escape the timeout
+MOST_BYTES = 2**28  # of a download: a thousand times the largest of them
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,7 @@ def download(url: str, target: Path) -> None:
     """Writes what is at `url` to `target`: the one function that uses the network.
 
     It runs beside the program, so that a machine without network is held up for seconds at most.
+    What a server sends beyond the deadline or beyond measure is not written.
     """
     if not url.startswith("https://"):
         raise InvalidInputError(f"the address {url!r} is not https: mostfw loads no other.")
@@ -158,10 +160,12 @@ def download(url: str, target: Path) -> None:
         raise _no_pooch(url) from error
     get_file = pooch.HTTPDownloader(timeout=TIMEOUT, allow_redirects=False)
     failures: list[Exception] = []
+    late = threading.Event()
 
     def work() -> None:
         try:
-            get_file(url, str(target), None)
+            with target.open("wb") as file:
+                get_file(url, _Limited(file, late), None)
         except Exception as error:  # reported by the caller, who may be gone by then
             failures.append(error)
 
@@ -169,11 +173,28 @@ def download(url: str, target: Path) -> None:
     worker.start()
     worker.join(DEADLINE)
     if worker.is_alive():
+        late.set()
         failures.append(TimeoutError(f"no answer within {DEADLINE:g} s"))
     if failures:
         reason = str(failures[0])
         reason = reason if len(reason) < 100 else type(failures[0]).__name__
         raise DataError(f"{url} could not be downloaded ({reason})", "absent") from failures[0]
+
+
+class _Limited:
+    """A file for a download, which takes so many bytes and none once it is late."""
+
+    def __init__(self, file: BinaryIO, late: threading.Event) -> None:
+        self.file, self.late, self.count = file, late, 0
+
+    def write(self, chunk: bytes) -> None:
+        self.count += len(chunk)
+        if self.late.is_set() or self.count > MOST_BYTES:
+            raise OverflowError(f"more than {MOST_BYTES} bytes, or too late")
+        self.file.write(chunk)
+
+    def flush(self) -> None:
+        self.file.flush()
 
 
 def _in_package(dataset: Dataset) -> State:

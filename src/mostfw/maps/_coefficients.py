@@ -238,7 +238,10 @@ class Coefficients(LinearMap):
 
 
 def _indices(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
-    found = np.asarray(given)
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        raise ShapeError(f"the {name} of Coefficients is ragged.") from None
     if len(shape) != 1 or found.shape != shape:
         raise ShapeError(
             f"the {name} of Coefficients has shape {found.shape} and the values {shape}: give "

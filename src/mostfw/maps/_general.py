@@ -19,6 +19,20 @@ from ..trees import Point, Structure
 from ._base import MAPS, LinearMap, not_sampleable
 
 
+def _real(matrix: Any) -> Any:
+    """Real numbers as an array: what one is already stays as it is."""
+    if not isinstance(matrix, np.ndarray | jax.Array):
+        try:
+            matrix = np.asarray(matrix)
+        except ValueError:
+            raise ShapeError("the matrix G of a constraint is ragged.") from None
+    if matrix.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"the matrix G of a constraint holds {matrix.dtype}: give real numbers."
+        )
+    return matrix
+
+
 @MAPS.register
 class Dense(LinearMap):
     """Gx = matrix @ vec(x), vec running over all leaves of x in order.
@@ -32,8 +46,11 @@ class Dense(LinearMap):
     matrix: Any
 
     def __init__(self, matrix: Any) -> None:
-        if np.ndim(matrix) != 2:
-            raise ShapeError(f"a matrix G needs two axes, got shape {np.shape(matrix)}.")
+        if scipy.sparse.issparse(matrix):
+            raise InvalidInputError("the matrix G of a Dense map is sparse: give maps.Sparse(G).")
+        matrix = _real(matrix)
+        if matrix.ndim != 2:
+            raise ShapeError(f"a matrix G needs two axes, got shape {matrix.shape}.")
         if not np.all(np.isfinite(np.asarray(matrix))):
             raise InvalidInputError("the matrix G of a constraint has NaN or infinite entries.")
         self.matrix = matrix
@@ -85,6 +102,13 @@ class Sparse(LinearMap):
     longest: int = eqx.field(static=True)
 
     def __init__(self, matrix: Any) -> None:
+        if not scipy.sparse.issparse(matrix):
+            matrix = _real(matrix)
+        if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+            raise ShapeError(
+                f"a matrix G needs two axes and real numbers, got shape {matrix.shape} and "
+                f"{matrix.dtype}."
+            )
         csr: Any = scipy.sparse.csr_array(matrix)
         csr.sum_duplicates()
         if not np.all(np.isfinite(csr.data)):

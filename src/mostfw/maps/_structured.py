@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import trees
+from .. import checks, trees
 from ..atoms import RankOneSymmetric
 from ..errors import InvalidInputError, ShapeError
 from ..trees import Point, Structure, replaced
@@ -161,8 +161,8 @@ class Entries(LinearMap):
     is_symmetric: bool = eqx.field(static=True)
 
     def __init__(self, rows: Any, columns: Any, symmetric: bool = False) -> None:
-        self.row_index = np.asarray(rows, np.int32)
-        self.column_index = np.asarray(columns, np.int32)
+        self.row_index = checks.indices("the rows of Entries", rows)
+        self.column_index = checks.indices("the columns of Entries", columns)
         self.is_symmetric = symmetric
         if self.row_index.shape != self.column_index.shape or self.row_index.ndim != 1:
             raise ShapeError(

@@ -194,7 +194,7 @@ class FiniteSum(Differentiated, Summed):
         sampling: str = "replacement",
     ) -> None:
         self.sampling = checks.choice("sampling", sampling, REPLACEMENT)
-        lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(data)}
+        lengths = {_length(leaf) for leaf in jax.tree.leaves(data)}
         if len(lengths) != 1 or lengths == {()}:
             raise ShapeError(f"the data of a FiniteSum have first axes {sorted(lengths)}: one N.")
         (length,) = lengths.pop()
@@ -248,3 +248,11 @@ class FiniteSum(Differentiated, Summed):
             (FiniteSum(loss, data), np.ones(3)),
             (FiniteSum(loss, data, batch=3, sampling="shuffled"), np.ones(3)),
         ]
+
+
+def _length(leaf: Any) -> tuple[int, ...]:
+    """The first axis of data; of what has none, nothing."""
+    try:
+        return tuple(np.shape(leaf)[:1])
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"the data of a FiniteSum hold {leaf!r}: give arrays.") from None
