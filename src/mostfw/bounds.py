@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from . import trees
+from . import memory, trees
 from .certificates import (
     FEASIBLE,
     NUMERICAL,
@@ -79,6 +79,24 @@ class Bounds:
         fresh.lower, fresh.proved, fresh.upper = self.lower, self.proved, self.upper
         fresh._violations = list(self._violations)
         return fresh
+
+    def kept(self) -> dict[str, Any]:
+        """What a checkpoint keeps of them, as JSON: all but the averaged multipliers."""
+        return {
+            "lower": self.lower if math.isfinite(self.lower) else None,
+            "proved": self.proved,
+            "upper": self.upper,
+            "infeasible": self.infeasible,
+            "spent": self.spent,
+            "violations": self._violations,
+        }
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Takes up what `kept` gave."""
+        lower = kept["lower"]
+        self.lower, self.proved = -math.inf if lower is None else float(lower), kept["proved"]
+        self.upper, self.infeasible, self.spent = kept["upper"], kept["infeasible"], kept["spent"]
+        self._violations = [(int(k), float(violation)) for k, violation in kept["violations"]]
 
     def about(self, problem: Problem) -> Bounds:
         """The same bounds with another copy of the problem: a pickle's, with NumPy arrays."""
@@ -299,4 +317,6 @@ def _refusal(problem: Problem, certify: bool | None) -> str:
             f"points or multipliers have {max(numbers):.1e} numbers, and a bound forms several "
             "such arrays beside the run's: ask for it with certify=True."
         )
+    if certify is None and not memory.room_for_bounds(problem):
+        return "there is no memory for a bound beside the run: ask for it with certify=True."
     return ""

@@ -14,7 +14,7 @@ import numpy as np
 from . import datasets, methods, problems
 from .domains import Spectrahedron
 from .linalg import smallest_eigenpair
-from .solve import solve
+from .solving import solve
 
 _PACKAGES = ("mostfw", "jax", "jaxlib", "equinox", "jaxtyping", "numpy", "scipy")
 _OPTIONAL = ("pandas", "matplotlib", "networkx", "scikit-learn", "cvxpy")

@@ -48,7 +48,7 @@ class NonFiniteError(MostFWError, ArithmeticError):
     """A number became NaN or infinite at `iteration`.
 
     `result` is the run so far: its x is the point where it happened (in the domain), its measures
-    are those of the last record point; None if nothing was recorded yet.
+    are those of the last record point; None if nothing could be recorded yet.
     """
 
     def __init__(self, message: str, iteration: int, result: Any = None) -> None:
@@ -58,7 +58,48 @@ class NonFiniteError(MostFWError, ArithmeticError):
 
 
 class StreamError(MostFWError):
-    """An online objective's iterator gave something unusable, or cannot be resumed."""
+    """An online objective's iterator gave something unusable, or cannot be resumed.
+
+    `result` is the run up to there, where there is one.
+    """
+
+    result: Any = None
+
+
+class UserCodeError(MostFWError):
+    """A function of the user's failed at `iteration`; what it raised is the error's cause.
+
+    `result` is the run before that iteration; None if there was none yet.
+    """
+
+    def __init__(self, message: str, iteration: int, result: Any = None) -> None:
+        super().__init__(message)
+        self.iteration = iteration
+        self.result = result
+
+
+class CheckpointError(MostFWError):
+    """A checkpoint that cannot be continued from: of another run, another version, or damaged."""
+
+
+class DamagedFileError(CheckpointError):
+    """A file of ours whose content is not what was written: cut short, or changed."""
+
+
+class FolderInUseError(MostFWError):
+    """Another process works in that folder."""
+
+
+class ResourceError(MostFWError, MemoryError):
+    """A run needs more memory than the device has; the message says what would fit.
+
+    `needed` and `available` are in bytes.
+    """
+
+    def __init__(self, message: str, needed: int, available: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.available = available
 
 
 class MissingDependencyError(MostFWError, ImportError):
@@ -83,3 +124,7 @@ class DataError(MostFWError):
 
 class MostFWWarning(UserWarning):
     """Something was repaired or ignored, and the user should know."""
+
+
+class CheckpointWarning(MostFWWarning):
+    """A checkpoint could not be written or read; the run goes on with what there is."""

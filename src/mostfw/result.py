@@ -38,6 +38,8 @@ class Status(enum.Enum):
     CALLBACK = "the callback asked to stop"
     STREAM_ENDED = "the stream of minibatches ended"
     NON_FINITE = "a number became NaN or infinite"
+    INTERRUPTED = "it was interrupted"
+    FAILED = "a function or a stream of the user's failed"
 
     def __str__(self) -> str:
         return self.value
@@ -45,7 +47,8 @@ class Status(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Calls really made. `gradients`, `values` and `constraints` count samples times points.
+    """Calls really made. `gradients`, `values` and `constraints` count samples times points;
+    `fallbacks` the LMOs whose search failed, so that they were solved in a slower, sure way.
 
     >>> import mostfw as fw
     >>> fw.Counts().lmo
@@ -58,6 +61,7 @@ class Counts:
     values: int = 0
     constraints: int = 0
     matvecs: int = 0
+    fallbacks: int = 0
 
     @staticmethod
     def of(state: State) -> Counts:
@@ -65,6 +69,7 @@ class Counts:
             lmo=counting.total(state.lmo),
             lmo_skipped=counting.total(state.lmo_skipped),
             matvecs=counting.total(state.matvecs),
+            fallbacks=counting.total(state.fallbacks),
             **{name: counting.total(words) for name, words in state.estimate.counts.items()},
         )
 

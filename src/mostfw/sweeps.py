@@ -14,24 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from . import checks
+from . import checks, faults, memory
 from .bounds import Bounds
 from .errors import InvalidInputError, NonFiniteError
 from .frank_wolfe import State, start, step
+from .interruption import Interruption, listening
 from .measures import measures, recorded
 from .method import Method
 from .objectives import Online
 from .problem import Problem
 from .progress import Bar
 from .result import Counts, History, Record, Result, Status
-from .solve import (
-    CHUNK_SECONDS,
-    _check_budgets,
-    _chosen,
-    _culprit,
-    _current,
-    _record_points,
-)
+from .running import CHUNK_SECONDS, GROWTH, _current
+from .solving import check_budgets, check_callback, chosen, record_points
 from .trees import replaced
 
 
@@ -53,6 +48,8 @@ def sweep(
     - `iterations`, `record`, `progress`: as in `solve`; the bar shows the first member that runs.
     - `callback(records)`: sees at each record point a list with the record of every member, None
       for one that has ended; returning True stops the sweep.
+
+    Ctrl-C or SIGTERM ends all members at the next good moment with `Status.INTERRUPTED`.
 
     Member i draws what `solve(problem, methods[i], seed=seeds[i])` draws and takes the same steps
     up to rounding, for a sweep is a program of its own. Ties of the LMO magnify rounding: an exact
@@ -80,12 +77,13 @@ def sweep(
     1.8 0.0
     1.0 0.4
     """
-    chosen, numbers = _members(problem, methods, seeds)
-    _check_budgets(iterations, None)
-    points = _record_points(record, 0, iterations)
+    check_budgets(iterations, None)
+    check_callback(callback)
+    members, numbers = _members(problem, methods, seeds)
+    points = record_points(record, 0, iterations)
     bar = Bar(0, iterations, progress)
-    run = _Sweep(problem, chosen, numbers)
-    with problem.precision(), bar:
+    run = _Sweep(problem, members, numbers)
+    with problem.precision(), listening() as run.interruption, bar:
         return run.execute(points, callback, bar)
 
 
@@ -93,12 +91,15 @@ def _members(
     problem: Problem, methods: Sequence[Method | str], seeds: int | Sequence[int]
 ) -> tuple[list[Method], list[int]]:
     """The bound methods and their seeds, after checking that one program can run them all."""
-    if isinstance(methods, Method | str):
+    if isinstance(methods, Method | str) or not isinstance(methods, Iterable):
         raise InvalidInputError(
-            "methods is one method: give a sequence with one for each member, such as "
+            "methods is one method, or none: give a sequence with one for each member, such as "
             "[method] * 5, or use mostfw.solve."
         )
-    bound = [_chosen(problem, method).bind(problem) for method in methods]
+    own = [chosen(problem, method) for method in methods]
+    for method in own[:1]:  # binding measures the problem, which takes memory already
+        memory.require(problem, method, members=len(own))
+    bound = [method.bind(problem) for method in own]
     if not bound:
         raise InvalidInputError("methods is empty: give one method for each member of the sweep.")
     if isinstance(problem.objective, Online):
@@ -116,6 +117,8 @@ def _members(
             )
     if isinstance(seeds, int | np.integer):
         seeds = [int(seeds)] * len(bound)
+    if not isinstance(seeds, Sequence | np.ndarray):
+        raise InvalidInputError(f"seeds is {seeds!r}: give a whole number for each member.")
     if len(seeds) != len(bound):
         raise InvalidInputError(
             f"seeds has {len(seeds)} numbers for {len(bound)} methods: give one for each, or one "
@@ -153,7 +156,8 @@ class _Sweep:
         self.histories = [History() for _ in methods]
         self.results: list[Result | None] = [None] * len(methods)  # of the members that ended
         self.scales = {c.name: c.rhs_norm() for c in problem.constraints}
-        self.done, self.pace = 0, 0.0
+        self.done, self.pace, self.steps = 0, 0.0, 0
+        self.interruption = Interruption()
         self.seconds, self.compile_seconds = 0.0, 0.0  # a member's share
         with problem.precision():
             self.on_device = problem.on_device()
@@ -173,11 +177,12 @@ class _Sweep:
         self._compile()
         status = Status.ITERATIONS
         for point in points:
-            self._until(point, bar)
+            interrupted = self._until(point, bar)
             records = self._record()
             bar.show(next(record for record in records if record is not None))
-            if callback is not None and callback(records):
-                status = Status.CALLBACK
+            asked = callback is not None and callback(records)
+            if interrupted or asked:
+                status = Status.INTERRUPTED if interrupted else Status.CALLBACK
                 break
         return [
             self._result(index, status) if ended is None else ended
@@ -195,18 +200,23 @@ class _Sweep:
         self.state = jax.block_until_ready(_advance_all(fixed, self.state))
         self.done = int(self.state.k)
 
-    def _until(self, point: int, bar: Bar) -> None:
+    def _until(self, point: int, bar: Bar) -> bool:
+        """Steps to iteration `point`; whether the user asked to stop before."""
         while self.done < point:
-            steps = max(1, int(CHUNK_SECONDS / self.pace)) if self.pace > 0 else 16
+            if self.interruption.requested:
+                return True
+            steps = min(int(CHUNK_SECONDS / self.pace), GROWTH * self.steps) if self.pace > 0 else 1
             began, before = time.perf_counter(), self.done
-            self._advance(min(point, self.done + steps))
+            self._advance(min(point, self.done + max(1, steps)))
             spent = time.perf_counter() - began
             self.seconds += spent / len(self.methods)
-            self.pace = spent / max(1, self.done - before)
+            self.steps = max(1, self.done - before)
+            self.pace = spent / self.steps
             failed = np.flatnonzero(np.asarray(self.state.failed)).tolist()
             if failed:
                 self._end(failed)
             bar.step(self.done, self.seconds * len(self.methods))
+        return False
 
     def _record(self) -> list[Record | None]:
         """The records of this iteration, None for members that have ended, here or before."""
@@ -252,7 +262,7 @@ class _Sweep:
         culprit = f"the value of {self.problem.objective.label}"
         if iteration:
             key = jax.random.PRNGKey(result.seed)
-            culprit = _culprit(self.on_device, result.method, result.state, key, None)
+            culprit = faults.culprit(self.on_device, result.method, result.state, key, None)
         else:  # directions were finite, but not the value at the point where the next step is
             iteration = self.done + 1
         raise NonFiniteError(

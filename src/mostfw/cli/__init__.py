@@ -1,51 +1,48 @@
 """The command line: jobs on files (`mostfw cluster`, `cut`, `maxcut`, `covariance`, `complete`,
-`solve`), and `methods`, `run`, `reproduce`, `report`, `data`, `doctor`."""
+`solve`), and `methods`, `run`, `resume`, `reproduce`, `report`, `data`, `doctor`."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
-from .. import __version__
 from ..errors import MostFWError
-from . import jobs, reproduce, run, table
+from ..interruption import listening
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; 0 for success, 1 for a failed check or run, 2 for bad input.
+    """Runs one command: 0 for success, 1 for a failed check or run, 2 for bad input.
+
+    After Ctrl-C a command ends at the next good moment, writes what it has, and returns 130 (143
+    after SIGTERM); a second one ends it at once.
 
     >>> from mostfw.cli import main
     >>> main(["run", "sparsest-cut", "--method", "most-fwx", "--quiet"])
     2
     """
-    options = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    with listening(_tell) as interruption:  # before the first import that takes long
+        code = _carried_out(words)
+        return code if interruption.signal is None else 128 + interruption.signal
+
+
+def _tell(words: str) -> None:
+    print(f"\nmostfw: {words}", file=sys.stderr, flush=True)
+
+
+def _carried_out(words: Sequence[str]) -> int:
+    from .parser import parser
+
+    options = parser().parse_args(words)
+    options.words = words
     try:
         return options.command(options)
     except MostFWError as error:
         print(f"mostfw: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("mostfw: interrupted", file=sys.stderr)
+        return 130
     except BrokenPipeError:  # the reader (head, less) has seen enough
         sys.stderr.close()
         return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mostfw", description="Stochastic Frank-Wolfe with very many affine constraints."
-    )
-    parser.add_argument("--version", action="version", version=f"mostfw {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    jobs.add(commands)
-    table.add(commands)
-    run.add(commands)
-    reproduce.add(commands)
-    doctor = commands.add_parser("doctor", help="devices, versions, a five-second self-check")
-    doctor.set_defaults(command=_doctor)
-    return parser
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from ..doctor import examine
-
-    return 0 if examine() else 1

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from .. import datasets
-from ..errors import InvalidInputError
 from ..experiments.folders import write
 from .devices import DEVICES, use_device
 
@@ -47,8 +46,6 @@ def _reproduce(options: argparse.Namespace) -> int:
 
     use_device(options.device)
     out = Path(options.out)
-    if out.exists() and not out.is_dir():
-        raise InvalidInputError(f"--out {options.out!r} is a file: give a folder.")
     failed = reproduce(
         out,
         quick=options.quick,

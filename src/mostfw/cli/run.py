@@ -12,8 +12,9 @@ from ..problem import Problem
 from ..problems.kmeans import SAMPLINGS as KMEANS_SAMPLINGS
 from ..problems.sparsest_cut import SAMPLINGS as CUT_SAMPLINGS
 from ..result import Result
-from ..solve import solve
+from ..solving import solve
 from .devices import DEVICES, use_device
+from .keeping import add_options, kept
 from .writing import check_folder, write_json
 
 _ORACLES = {
@@ -58,6 +59,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=DEVICES)
     parser.add_argument("--json", metavar="FILE", help="write the run there ('-': to the output)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
+    add_options(parser)
 
 
 def _cut_options(parser: argparse.ArgumentParser) -> None:
@@ -183,6 +185,7 @@ def _run(options: argparse.Namespace) -> int:
         seed=options.seed,
         record=options.record,
         progress=False if options.quiet else None,
+        **kept(options),
     )
     if options.json:
         _write(result, given, options.json)
@@ -214,6 +217,7 @@ def summary(result: Result) -> str:
         f"calls      {counts.lmo} LMO ({counts.lmo_skipped} skipped), "
         f"{counts.gradients} gradients, {counts.values} values, "
         f"{counts.constraints} constraint rows, {counts.matvecs} matvecs"
+        + (f", {counts.fallbacks} fallbacks" if counts.fallbacks else "")
     )
     lines.append(
         f"time       {result.seconds:.2f} s, compiling {result.compile_seconds:.2f} s; "

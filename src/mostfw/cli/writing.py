@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..atomic import replacing
 from ..errors import InvalidInputError
 
 
@@ -28,30 +30,29 @@ def write_json(content: Any, target: str) -> None:
     if target == "-":
         print(text)
         return
-    _written(target, lambda path: path.write_text(text + "\n", "utf-8"))
+    _written(target, lambda file: file.write(f"{text}\n".encode()))
 
 
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], target: str) -> None:
-    def save(path: Path) -> None:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows(rows)
+    def save(file: BinaryIO) -> None:
+        text = io.TextIOWrapper(file, newline="", encoding="utf-8")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        text.detach()  # flushed, and the file stays open
 
     _written(target, save)
 
 
 def write_npz(arrays: dict[str, np.ndarray], target: str) -> None:
-    def save(path: Path) -> None:
-        with path.open("wb") as file:  # by its own name: savez would append .npz
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-
-    _written(target, save)
+    # an open file, for to a name savez would append .npz
+    _written(target, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
 
-def _written(target: str, save: Callable[[Path], Any]) -> None:
+def _written(target: str, save: Callable[[BinaryIO], Any]) -> None:
     try:
-        save(Path(target))
+        with replacing(target) as file:
+            save(file)
     except OSError as error:
         raise InvalidInputError(f"the result cannot be written to {target!r}: {error}") from error
 

@@ -13,14 +13,16 @@ import os
 import platform
 import shutil
 import tomllib
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import __version__
-from ..errors import InvalidInputError
+from .._version import __version__
+from ..atomic import replacing
+from ..errors import InvalidInputError, MostFWWarning
 
 SPEC, HISTORY, MARK, LOG, ENVIRONMENT = (
     "spec.toml",
@@ -135,9 +137,14 @@ class RunFolder:
         write(self.path / ENVIRONMENT, json.dumps(environment(), indent=1) + "\n")
 
     def log(self, line: str) -> None:
+        """A line for people; a run does not end because it cannot be written."""
         stamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        with (self.path / LOG).open("a", encoding="utf-8") as file:
-            file.write(f"{stamp} {line}\n")
+        try:
+            with (self.path / LOG).open("a", encoding="utf-8") as file:
+                file.write(f"{stamp} {line}\n")
+        except OSError as error:
+            path = str(self.path / LOG)
+            warnings.warn(f"{path!r} cannot be written: {error}", MostFWWarning, 2)
 
     def finish(self, spec: Spec, rows: Sequence[Mapping[str, Any]], **facts: Any) -> None:
         """The history, and last of all the mark: a run killed before has none."""
@@ -212,14 +219,10 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """All or nothing: a reader, or a run that is killed, never sees half a file."""
+    """All or nothing, in a folder that is made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.name}.new")
-    with scratch.open("w", encoding="utf-8", newline="") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def environment() -> dict[str, str]:

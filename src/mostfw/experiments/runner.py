@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from .. import checks
+from ..atomic import alone_in
 from ..errors import InvalidInputError
+from ..interruption import Interruption, listening
 from ..result import Record, Result, Status
-from ..solve import solve
+from ..solving import solve
 from ..sweeps import sweep
 from .figures import Comparison, Figure, Rates, plan, size_of
 from .folders import Run, RunFolder, Spec, read_run
@@ -82,16 +84,19 @@ def reproduce(
     mostfw.errors.InvalidInputError: figure [6]: give 1, 2, 3, 4 or 5.
     """
     out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise InvalidInputError(f"the output folder {str(out)!r} is a file: give a folder.")
     chosen = sorted(set(figures))
     wrong = [number for number in chosen if number not in range(1, 6)]
     if wrong or not chosen:
         raise InvalidInputError(f"figure {wrong or 'none'}: give 1, 2, 3, 4 or 5.")
     if seeds is not None:
         checks.whole("seeds", seeds, 1)
-    data = opened(out, quick, chosen, download, literal)
-    everything = plan(data, quick, seeds, literal)
-    parts = [part for number in chosen for part in everything[number]]
-    return run_all(out, parts, sweeps=sweeps, tell=tell)
+    with alone_in(out):
+        data = opened(out, quick, chosen, download, literal)
+        everything = plan(data, quick, seeds, literal)
+        parts = [part for number in chosen for part in everything[number]]
+        return run_all(out, parts, sweeps=sweeps, tell=tell)
 
 
 def run_all(
@@ -114,11 +119,12 @@ def run_all(
     progress = Progress(tell, [pair for part in parts for pair in _expected(part)])
     manifest = Manifest(Path(out), {part.figure for part in parts})
     runner = Runner(Path(out), progress, manifest, sweeps)
-    for part in parts:
-        if isinstance(part, Rates):
-            runner.all(part.runs())
-        else:
-            runner.comparison(part)
+    with listening() as runner.interruption:
+        for part in parts:
+            if isinstance(part, Rates):
+                runner.all(part.runs())
+            else:
+                runner.comparison(part)
     return runner.failed
 
 
@@ -142,6 +148,7 @@ class Runner:
     manifest: Manifest
     sweeps: bool = False
     failed: list[str] = dataclasses.field(default_factory=list)
+    interruption: Interruption = dataclasses.field(default_factory=Interruption)
 
     def comparison(self, part: Comparison) -> None:
         references = self.all(part.references())
@@ -165,12 +172,14 @@ class Runner:
         folders = [RunFolder(self.out / "runs" / spec.folder) for spec in specs]
         if all(f.is_complete(s) for f, s in zip(folders, specs, strict=True)):
             return [self._kept(f, s) for f, s in zip(folders, specs, strict=True)]
+        if self.interruption.requested:
+            raise KeyboardInterrupt
         for folder, spec in zip(folders, specs, strict=True):
             folder.begin(spec)
             folder.log(f"begins: {spec.method} on {spec.task}, {spec.iterations} iterations")
         try:
             if specs[0].stage == "reference":
-                _find_reference(specs[0], folders[0])
+                _find_reference(specs[0], folders[0], self.interruption)
             else:
                 _solve(specs, folders)
         except Exception as error:
@@ -219,6 +228,8 @@ def _solve(specs: Sequence[Spec], folders: Sequence[RunFolder]) -> None:
     else:
         seeds = [each.seed for each in specs]
         results = sweep(problem, [method_of(each) for each in specs], seeds=seeds, **shared)
+    if any(result.status is Status.INTERRUPTED for result in results):
+        raise KeyboardInterrupt  # what is not finished has no mark, and is begun anew next time
     for each, folder, result in zip(specs, folders, results, strict=True):
         if result.status is Status.NON_FINITE:
             continue  # no mark: a failed run is never taken for finished
@@ -259,10 +270,12 @@ def _split(spec: Spec, result: Result) -> dict[str, float] | None:
     return time_split(result) if first and spec.method in ("most-fw", "most-fw+") else None
 
 
-def _find_reference(spec: Spec, folder: RunFolder) -> None:
+def _find_reference(spec: Spec, folder: RunFolder, interruption: Interruption) -> None:
     began = time.perf_counter()
 
     def note(step: int, value: float, lower: float, infeasibility: float) -> None:
+        if interruption.requested:
+            raise KeyboardInterrupt
         folder.log(f"{step}: value {value!r}, lower {lower!r}, infeasibility {infeasibility!r}")
 
     found = reference_of(spec, note)

@@ -7,7 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from .. import __version__, datasets
+from .. import datasets
+from .._version import __version__
 from ..errors import DataError, InvalidInputError
 from .figures import Data
 from .folders import Spec, digest, write
