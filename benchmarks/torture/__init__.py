@@ -1,0 +1,1 @@
+"""`make torture`: runs are killed, interrupted, starved and lied to; nothing may be lost."""

@@ -1,0 +1,100 @@
+"""SIGINT and SIGTERM at random moments of the command line."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .trials import Row
+
+STARTING = 0.3  # seconds in which Python itself starts, before there is a command to interrupt
+LIMIT = 300
+
+
+def points(folder: Path) -> Path:
+    path = folder / "points.csv"
+    rng = np.random.default_rng(0)
+    np.savetxt(path, rng.normal(size=(60, 3)) + np.repeat(np.eye(3) * 5, 20, axis=0), delimiter=",")
+    return path
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """Each would take a minute and more; its result file comes last."""
+    endless = ["--gap", "0", "--iterations", str(10**7), "--json"]
+    graph, pairs = folder / "graph.edges", ((i, (i * i + 1) % 31) for i in range(31))
+    graph.write_text("\n".join(f"{i} {j}" for i, j in pairs if i != j))
+    return {
+        "run": ["run", "sparsest-cut", *endless[2:]],
+        "cluster": ["cluster", str(points(folder)), "--clusters", "3", *endless],
+        "cut": ["cut", str(graph), *endless],
+    }
+
+
+def interrupted(words: list[str], target: Path, moment: float, number: int) -> tuple[int, Any]:
+    """The exit code and the result of a command that got a signal after so many seconds."""
+    command = [sys.executable, "-m", "mostfw.cli", *words, str(target)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(moment)
+    process.send_signal(number)
+    code = process.wait(timeout=LIMIT)
+    try:
+        return code, json.loads(target.read_text())
+    except (OSError, ValueError) as error:
+        return code, error
+
+
+def status(content: Any) -> str | None:
+    """How the run ended, in the JSON of any command."""
+    if not isinstance(content, dict):
+        return None
+    run = content.get("run") or content
+    return run.get("status")
+
+
+def interruptions(total: int, rng: random.Random, longest: float = 12.0) -> list[Row]:
+    wells, tried = {2: 0, 15: 0}, {2: 0, 15: 0}
+    slowest = 0.0
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        kinds = commands(folder)
+        for trial in range(total):
+            name = list(kinds)[trial % len(kinds)]
+            number = signal.SIGTERM if trial % 10 == 9 else signal.SIGINT
+            moment = STARTING + rng.uniform(0, longest)
+            target = folder / f"{trial}.json"
+            began = time.monotonic()
+            code, content = interrupted(kinds[name], target, moment, number)
+            after = time.monotonic() - began - moment
+            ended = status(content)
+            well = code == 128 + number and ended is not None
+            slowest = max(slowest, after)
+            tried[number] += 1
+            wells[number] += well
+            words = "a valid result" if well else f"NOT WELL: {content!r:.200}"
+            print(
+                f"{name}: signal {int(number)} after {moment:.1f} s: exit {code} {after:.1f} s "
+                f"later, {words}",
+                flush=True,
+            )
+    rows = []
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        if tried[number]:
+            rows.append(
+                Row(
+                    f"{signal.Signals(number).name} at random moments of `mostfw run`, `cluster` "
+                    "and `cut`",
+                    tried[number],
+                    wells[number],
+                    f"exit code {code} and a valid result file; {slowest:.0f} s later at most",
+                )
+            )
+    return rows
