@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test studies lint audit bench clean
+.PHONY: run test studies lint audit bench torture clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,9 @@ audit: $(STAMP)  ## known weaknesses of what is installed; offline it says so an
 
 bench: $(STAMP)  ## speed against peers and limits, side by side in one run: bench/
 	$(BIN)/python -m benchmarks
+
+torture: $(STAMP)  ## runs killed, damaged, starved, interrupted: the table in docs/reliability.md
+	$(BIN)/python -m benchmarks.torture
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .ruff_cache

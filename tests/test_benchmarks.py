@@ -16,6 +16,7 @@ from benchmarks.numpy_loops import (
     KMeansPlusLoop,
     SparsestCutLoop,
 )
+from benchmarks.torture import __main__ as torture
 
 import mostfw as fw
 from common import ring_with_chords
@@ -192,3 +193,10 @@ def test_posed_instances_are_ours(kind):
             assert (total > 1e-9) == (violation["l1"] > 1e-9)
         else:
             assert total == pytest.approx(sum(violation.values()), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_torture_in_short(tmp_path):
+    assert torture.main(["--quick", "--seed", "3", "--out", str(tmp_path)]) == 0
+    found = json.loads((tmp_path / "torture.json").read_text())["rows"]
+    assert [row["passed"] for row in found] == [True] * 3

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mostfw as fw
-from mostfw import checkpoints, container
+from mostfw import checkpoints, container, running
 from mostfw.atomic import alone_in, replacing
 from mostfw.cli import main
 from mostfw.identity import difference, table_of
@@ -92,6 +92,28 @@ def test_records_of_a_resumed_run_are_those_of_the_undisturbed_one(cut, tmp_path
     assert begun.status is fw.Status.SECONDS
     resumed = fw.solve(cut, "most-al", iterations=STEPS, certify=False, checkpoint=tmp_path)
     same(resumed, whole)
+
+
+def test_a_record_is_made_though_the_checkpoint_came_before_it(cut, tmp_path, monkeypatch):
+    """As if the process were killed between the step to a record point and the record."""
+
+    class Killed(BaseException):
+        pass
+
+    def killed(run, state):
+        if run.done == 17:
+            raise Killed
+        return evaluate(run, state)
+
+    evaluate = running.Run._evaluate
+    given = {"iterations": STEPS, "record": [17, 40], "certify": False}
+    whole = fw.solve(cut, "most-fw", **given)
+    monkeypatch.setattr(running.Run, "_evaluate", killed)
+    with pytest.raises(Killed):
+        fw.solve(cut, "most-fw", checkpoint=tmp_path, every=0.0, **given)
+    monkeypatch.undo()
+    assert (tmp_path / "checkpoint-000000000017.mostfw").exists()
+    same(fw.solve(cut, "most-fw", checkpoint=tmp_path, **given), whole)
 
 
 def test_a_finished_run_is_returned_at_once(cut, tmp_path):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..rows import heading, machine
-from .trials import Row, json_of
+from .trials import METHODS, Row, json_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- made by make torture: begin -->", "<!-- end -->"
@@ -25,9 +25,10 @@ def tortured(quick: bool, rng: random.Random) -> list[Row]:
     from . import damaged, faults, interrupted, killed
 
     if quick:
+        methods = rng.sample(METHODS, 2)
         return [
-            *killed.kills(2, rng, share=0.1),
-            *damaged.damages(6, rng),
+            *killed.kills(1, rng, share=0.1, methods=methods),
+            *damaged.damages(4, rng, methods),
             *interrupted.interruptions(2, rng, longest=3.0),
         ]
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import mostfw as fw
@@ -27,10 +28,10 @@ def damage(path: Path, rng: random.Random) -> str:
     return f"a bit of byte {place} flipped"
 
 
-def damages(total: int, rng: random.Random) -> list[Row]:
+def damages(total: int, rng: random.Random, methods: Sequence[str] = METHODS) -> list[Row]:
     expected: dict[str, str] = {}
     recovered = refused = wrong = 0
-    for name in shared_out(total, METHODS):
+    for name in shared_out(total, methods):
         problem, method = problem_of(name), method_of(name)
 
         def run(steps: int, folder: str | None, problem=problem, method=method) -> fw.Result:

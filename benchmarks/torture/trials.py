@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -65,7 +65,7 @@ def digest(result: fw.Result) -> str:
     return found.hexdigest()
 
 
-def shared_out(total: int, kinds: tuple[str, ...]) -> Iterator[str]:
+def shared_out(total: int, kinds: Sequence[str]) -> Iterator[str]:
     """`total` trials over the kinds, in turn."""
     for number in range(total):
         yield kinds[number % len(kinds)]

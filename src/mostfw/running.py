@@ -112,7 +112,7 @@ class Run:
             return self._finished(status)
         self._compile()
         for point in points:
-            if point <= self.done:
+            if point < self.done or self._recorded(point):
                 continue
             status = self._until(point, limit, bar)
             record = self._record()
@@ -143,15 +143,15 @@ class Run:
 
     def _resumed_status(self, points: list[int], stop: Stop | None) -> Status | None:
         """Why there is nothing left to do, if the run had ended before."""
-        if self.done == self.first or not self.history:
+        if self.done == self.first:
             return None
-        if self.history[-1].iteration == self.done:
-            status = self._stopped(stop, self.history[-1])
-            if status is not None:
-                return status
-        if self.done < points[-1]:
-            return None
-        return Status.ITERATIONS
+        status = self._stopped(stop, self.history[-1]) if self._recorded(self.done) else None
+        over = self.done > points[-1] or self._recorded(points[-1])
+        return Status.ITERATIONS if status is None and over else status
+
+    def _recorded(self, point: int) -> bool:
+        """A checkpoint may stand between the last step to a record point and its record."""
+        return bool(self.history) and self.history[-1].iteration == point
 
     def _save(self) -> None:
         if self.checkpoints is None:
