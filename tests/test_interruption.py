@@ -202,13 +202,21 @@ def test_an_exception_of_the_callback_carries_the_run(cut):
 
 def test_nan_at_a_step_returns_the_last_good_point():
     def value(x):
-        return jnp.sum(x**2) + jnp.where(x[0] < 0.3, jnp.nan, 0.0) * x[0]
+        near = jnp.abs(x[0] - 0.8) < 0.02  # of the optimum, so after some steps
+        return jnp.sum((x - target) ** 2) + jnp.where(near, jnp.nan, 0.0) * x[0]
+
+    target = jnp.array([0.8, 0.1, 0.1])
 
     problem = fw.Problem(fw.objectives.Smooth(value), fw.domains.Simplex(3), dtype=np.float64)
     with pytest.raises(fw.NonFiniteError, match="NaN or infinite at iteration") as caught:
         fw.solve(problem, "sfw", iterations=10_000, record=[10_000], certify=False)
     result = caught.value.result
-    assert result is None or np.all(np.isfinite(result.x))
+    assert result.status is fw.Status.NON_FINITE
+    assert result.last.iteration == 0  # the start: at x_k itself the value is NaN
+    assert np.isfinite(result.objective)
+    assert caught.value.iteration > 1
+    assert problem.domain.contains(result.x, 1e-9)
+    assert abs(result.x[0] - 0.8) < 0.02
 
 
 ROWS = np.random.default_rng(0).normal(size=(400, 4, 3))

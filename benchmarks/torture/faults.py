@@ -73,11 +73,14 @@ def function_hiccups() -> tuple[bool, str]:
 
 def value_becomes_nan() -> tuple[bool, str]:
     def value(x: jax.Array) -> jax.Array:
-        return jnp.sum(x**2) + jnp.where(x[0] < 0.4, jnp.nan, 0.0) * x[0]
+        near = jnp.abs(x[0] - 0.8) < 0.02  # of the optimum, so after some steps
+        return jnp.sum((x - target) ** 2) + jnp.where(near, jnp.nan, 0.0) * x[0]
+
+    target = jnp.array([0.8, 0.1, 0.1])
 
     problem = fw.Problem(fw.objectives.Smooth(value), fw.domains.Simplex(3), dtype=np.float64)
     error = _raised(fw.NonFiniteError, lambda: fw.solve(problem, "sfw", iterations=500, record=1))
-    well = error is not None and np.all(np.isfinite(error.result.x))
+    well = error is not None and bool(np.all(np.isfinite(error.result.x)))
     return well, "an error with the iteration and the term; the last good point is on the error"
 
 

@@ -76,6 +76,7 @@ class Run:
         self.interruption = Interruption()
         self.checkpoints: Checkpoints | None = None
         self.black_box = False
+        self.seen_first: Any = None  # measures where the run began: should it fail before a record
         self.feeder: Feeder | None = None
         self.fed, self.feed_end, self.feed = self.done + 1, self.done, None
         self.pace, self.steps = 0.0, 0  # of the last chunk: seconds a step, and how many
@@ -224,7 +225,7 @@ class Run:
         began = time.perf_counter()
         self.black_box = faults.calls_host(self.core, self._minibatch(self.fed))
         self.state = self._advanced(self.done)  # compiles, and makes no step
-        self._evaluate(self.state)
+        self.seen_first = self._evaluate(self.state)
         self.compile_seconds = time.perf_counter() - began
 
     def _advance(self, until: int) -> None:
@@ -380,7 +381,16 @@ class Run:
                 self._noted(seen, self.done)
         except Exception:  # what failed was the evaluation, or there is nothing to evaluate on
             pass
-        return self._result(Status.FAILED) if self.history else None
+        return self._failed(Status.FAILED)
+
+    def _failed(self, status: Status, x: Point | None = None) -> Result | None:
+        """The result on an error: None only where not even the start could be evaluated."""
+        seen = self.seen_first
+        if not self.history and seen is not None and math.isfinite(float(seen[0])):
+            self.history.append(
+                recorded(self.problem, self.scales, seen, self.first, 0.0, Counts())
+            )
+        return self._result(status, x) if self.history else None
 
     def _user_error(self, term: str, iteration: int, error: Exception) -> UserCodeError:
         words = faults.words_of(error)
@@ -404,7 +414,7 @@ class Run:
             f"{term} is NaN or infinite at iteration {k}. Check its function and data there; "
             "the run so far is on this error as .result.",
             iteration=k,
-            result=self._result(Status.NON_FINITE, self.state.x) if self.history else None,
+            result=self._failed(Status.NON_FINITE, self.state.x),
         )
 
     def _fail_value(self, value: float) -> None:
@@ -414,7 +424,7 @@ class Run:
             f"{self.done + 1}. Check its function and data there; the run so far is on "
             "this error as .result.",
             iteration=self.done + 1,
-            result=self._result(Status.NON_FINITE, self.state.x) if self.history else None,
+            result=self._failed(Status.NON_FINITE, self.state.x),
         )
 
     def _minibatch(self, k: int) -> Any:

@@ -21,9 +21,8 @@ from .problem import Problem
 from .progress import Bar
 from .result import Record, Result
 from .running import Run
+from .schedules import LAST_ITERATION
 from .stopping import Certified, Stop, check_stop
-
-MOST_ITERATIONS = 2**31 - 2  # they are counted in 32 bits
 
 
 def solve(
@@ -85,10 +84,10 @@ def solve(
     resources.keeper.look()
     memory.require(problem, method, certify=bool(certify) or isinstance(stop, Certified))
     run = Run(problem, method, seed, warm_start)
-    if run.first + iterations > MOST_ITERATIONS:
+    if run.first + iterations > LAST_ITERATION:
         raise InvalidInputError(
             f"warm_start has made {run.first} iterations, and {iterations} more are beyond "
-            f"{MOST_ITERATIONS}: make fewer."
+            f"{LAST_ITERATION}: make fewer."
         )
     run.bounds = _bounds(problem, warm_start, certify, stop)
     points = record_points(record, run.first, run.first + iterations)
@@ -120,7 +119,7 @@ def chosen(problem: Problem, method: Method | str | None) -> Method:
 
 
 def check_budgets(iterations: int, seconds: float | None) -> None:
-    checks.whole("iterations", iterations, 1, MOST_ITERATIONS)
+    checks.whole("iterations", iterations, 1, LAST_ITERATION)
     if seconds is not None:
         checks.number("seconds", seconds, above=0)
 
