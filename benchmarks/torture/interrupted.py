@@ -30,8 +30,10 @@ def points(folder: Path) -> Path:
 def commands(folder: Path) -> dict[str, list[str]]:
     """Each would take a minute and more; its result file comes last."""
     endless = ["--gap", "0", "--iterations", str(10**7), "--json"]
-    graph, pairs = folder / "graph.edges", ((i, (i * i + 1) % 31) for i in range(31))
-    graph.write_text("\n".join(f"{i} {j}" for i, j in pairs if i != j))
+    graph, nodes = folder / "graph.edges", 31
+    ring = [f"{i} {(i + 1) % nodes}" for i in range(nodes)]
+    chords = [f"{i} {(i + 9) % nodes}" for i in range(0, nodes, 4)]
+    graph.write_text("\n".join(ring + chords))
     return {
         "run": ["run", "sparsest-cut", *endless[2:]],
         "cluster": ["cluster", str(points(folder)), "--clusters", "3", *endless],

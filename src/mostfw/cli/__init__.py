@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -23,7 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     with listening(_tell) as interruption:  # before the first import that takes long
         code = _carried_out(words)
-        return code if interruption.signal is None else 128 + interruption.signal
+        code = code if interruption.signal is None else 128 + interruption.signal
+    if arguments is None:  # all is done and written: a late Ctrl-C must not spoil the exit code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
 
 
 def _tell(words: str) -> None:
