@@ -28,6 +28,7 @@ from ._cost import Cost, Load
 
 SIGNIFICANCE = 0.01  # the chance that any pair of unrelated Gaussian features is kept together
 ARRAYS, PASSES = 30, 100  # of features by features, held and gone over in a step (docs/jobs.md)
+LARGEST = 1e150  # of an entry
 FIRST_ROUND = 128  # steps; then as many again as there were so far
 
 
@@ -293,6 +294,11 @@ class SparseCovariance(SolvingEstimator):
         self._check_parameters()
         first = not hasattr(self, "_moments")
         rows = np.asarray(validate_data(self, X, dtype=np.float64, reset=first))
+        if rows.size and np.abs(rows).max() > LARGEST:
+            raise InvalidInputError(
+                f"the samples have entries up to {np.abs(rows).max():.3g}, whose squares are "
+                "beyond floating point: give them in larger units."
+            )
         if first:
             features = rows.shape[1]
             self._moments = Moments(features, bool(self.assume_centered))

@@ -314,7 +314,8 @@ def _is_matrix(source: Any) -> bool:
     if isinstance(source, list | tuple) and source and isinstance(source[0], tuple):
         return False
     shape = getattr(source, "shape", None)
-    pairs = shape is not None and len(shape) == 2 and shape[1] in (2, 3) and shape[0] > shape[1]
+    known = isinstance(shape, tuple)  # of a class it is a description
+    pairs = known and len(shape) == 2 and shape[1] in (2, 3) and shape[0] > shape[1]
     return not pairs
 
 
