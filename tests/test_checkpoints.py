@@ -2,15 +2,20 @@
 file."""
 
 import dataclasses
+import functools
+import hashlib
 import json
 import multiprocessing
 import os
 import struct
+import subprocess
+import sys
 import warnings
 
 import jax
 import numpy as np
 import pytest
+import scipy.sparse
 
 import mostfw as fw
 from mostfw import checkpoints, container, running
@@ -195,6 +200,87 @@ def test_functions_are_compared_by_what_they_do():
     assert difference(table_of(lambda x: x + 1), table_of(lambda x: x + 2)) is not None
 
 
+class Model:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def loss(self, x):
+        return self.factor * x
+
+    def __call__(self, x):
+        return self.factor * x
+
+
+def wrapped(factor):
+    def decorate(function):
+        @functools.wraps(function)
+        def inner(x):
+            return factor * function(x)
+
+        return inner
+
+    return decorate(Model.loss)
+
+
+def with_default(factor):
+    def loss(x, *, by=factor):
+        return by * x
+
+    return loss
+
+
+def enclosing(matrix):
+    return lambda x: matrix @ x
+
+
+KINDS = {
+    "methods": lambda factor: Model(factor).loss,
+    "callable objects": Model,
+    "wrapped functions": wrapped,
+    "compiled methods": lambda factor: jax.jit(Model(factor).loss),
+    "keyword defaults": with_default,
+    "partials": lambda factor: functools.partial(Model.loss, x=factor),
+    "sparse matrices": lambda factor: enclosing(factor * scipy.sparse.eye_array(9).tocsr()),
+    "sets": lambda factor: {factor, 7},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_functions_enclose_tells_them_apart(kind):
+    make = KINDS[kind]
+    assert difference(table_of(make(2.0)), table_of(make(2.0))) is None
+    assert difference(table_of(make(2.0)), table_of(make(3.0))) is not None
+
+
+def test_an_identity_is_the_same_in_every_process():
+    script = (
+        "from mostfw.identity import table_of\n"
+        "print(table_of(lambda x: x in {'a', 'b', 'c', 'd'} or (1, frozenset('xyz'))))"
+    )
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(seen) == 1
+
+
+def test_a_log_that_a_function_writes_is_not_a_difference(tmp_path):
+    log = []
+
+    def value(x):
+        log.append("traced")
+        return (x**2).sum()
+
+    problem = fw.Problem(fw.objectives.Smooth(value), fw.domains.Simplex(3), dtype=np.float64)
+    fw.solve(problem, "sfw", iterations=5, checkpoint=tmp_path)
+    assert fw.solve(problem, "sfw", iterations=9, checkpoint=tmp_path).iterations == 9
+
+
 def damaged_at(path, where):
     content = bytearray(path.read_bytes())
     content[where % len(content)] ^= 0x10
@@ -225,22 +311,19 @@ def test_where_all_are_damaged_nothing_is_begun_over_them(cut, tmp_path):
     fw.solve(cut, "most-fw", iterations=5, checkpoint=tmp_path)
     for path in tmp_path.glob("*.mostfw"):
         damaged_at(path, 500)
-    with (
-        pytest.warns(fw.CheckpointWarning),
-        pytest.raises(fw.CheckpointError, match=r"no checkpoint .* is whole: 1 are damaged"),
-    ):
+    with pytest.raises(fw.CheckpointError, match=r"no checkpoint .* is whole .*checksum"):
         fw.solve(cut, "most-fw", iterations=5, checkpoint=tmp_path)
-
-
-def forged(path, header, arrays):
-    container.write(path, header, arrays)
 
 
 FORGERIES = {
     "no facts": lambda header: header.pop("facts"),
     "facts are a list": lambda header: header.update(facts=[1]),
-    "columns of nothing": lambda header: header.update(history={"violation": ["a"]}),
+    "columns of nothing": lambda header: header.update(history={"names": ["a"]}),
     "history is text": lambda header: header.update(history="text"),
+    "problem is text": lambda header: header.update(problem="x"),
+    "facts are empty": lambda header: header.update(facts={}),
+    "seconds are text": lambda header: header["facts"].update(seconds="x"),
+    "no bounds": lambda header: header["facts"].update(bounds=None),
 }
 
 
@@ -250,31 +333,29 @@ def test_a_forged_file_with_a_right_checksum_is_an_error_of_ours(kind, cut, tmp_
     (path,) = tmp_path.glob("*.mostfw")
     header, arrays = container.read(path)
     FORGERIES[kind](header)
-    forged(path, header, arrays)
+    container.write(path, header, arrays)
     with pytest.raises(fw.CheckpointError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fw.solve(cut, "most-fw", iterations=9, checkpoint=tmp_path)
 
 
 def with_checksum(content):
-    import hashlib
-
     return content + hashlib.sha256(content).digest()
+
+
+def with_header(text):
+    return container.MAGIC + struct.pack("<Q", len(text)) + text
 
 
 HOSTILE = {
     "huge header": container.MAGIC + struct.pack("<Q", 2**60),
     "not JSON": container.MAGIC + struct.pack("<Q", 3) + b"abc",
     "no table": container.MAGIC + struct.pack("<Q", 2) + b"[]",
-    "an object array": container.MAGIC
-    + struct.pack("<Q", 29)
-    + b'{"arrays":[["x","object",[1]]]}'[:29],
-    "more than there is": container.MAGIC
-    + struct.pack("<Q", len(b'{"arrays":[["x","float64",[4000000000]]]}'))
-    + b'{"arrays":[["x","float64",[4000000000]]]}',
-    "negative side": container.MAGIC
-    + struct.pack("<Q", len(b'{"arrays":[["x","float64",[-1]]]}'))
-    + b'{"arrays":[["x","float64",[-1]]]}',
+    "an object array": with_header(b'{"arrays":[["x","object",[1]]]}'),
+    "more than there is": with_header(b'{"arrays":[["x","float64",[4000000000]]]}'),
+    "negative side": with_header(b'{"arrays":[["x","float64",[-1]]]}'),
+    "too many axes": with_header(b'{"arrays":[["x","float64",[' + b"1," * 70 + b"1]]]}"),
+    "huge and empty": with_header(b'{"arrays":[["x","float64",[0,4000000000,4000000000]]]}'),
     "deep": container.MAGIC + struct.pack("<Q", 10**5) + b"[" * 10**5,
 }
 
@@ -353,6 +434,72 @@ def test_half_a_file_never_takes_the_place_of_a_whole_one(tmp_path):
     assert path.read_bytes() == b"through a link"
 
 
+def test_links_and_pipes_in_a_folder_lead_nowhere(cut, tmp_path):
+    """What a stranger may have put there: a run neither follows nor waits for it."""
+    folder, outside = tmp_path / "kept", tmp_path / "outside"
+    folder.mkdir()
+    (folder / "lock").symlink_to(outside)
+    with pytest.raises(fw.UnusableFolderError, match="give another one"):
+        fw.solve(cut, "most-fw", iterations=5, checkpoint=folder)
+    (folder / "lock").unlink()
+    (folder / ".checkpoint-000000000005.mostfw.new").symlink_to(outside)
+    os.mkfifo(folder / "checkpoint-000000000002.mostfw")
+    with pytest.raises(fw.CheckpointError, match="it is no file"):
+        fw.solve(cut, "most-fw", iterations=5, checkpoint=folder)
+    (folder / "checkpoint-000000000002.mostfw").unlink()
+    fw.solve(cut, "most-fw", iterations=5, checkpoint=folder)
+    assert not outside.exists()
+
+
+def test_replacing_keeps_permissions_and_writes_to_pipes(tmp_path):
+    path = tmp_path / "private"
+    path.write_text("before")
+    path.chmod(0o600)
+    with replacing(path) as one, replacing(path) as other:  # two writers do not meet
+        one.write(b"one")
+        other.write(b"other")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_bytes() == b"one"
+    script = (
+        "from mostfw.atomic import replacing\nwith replacing('/dev/stdout') as f: f.write(b'x')"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert told.stdout == b"x"
+
+
+def test_a_read_that_fails_now_is_no_damage(cut, tmp_path, monkeypatch):
+    fw.solve(cut, "most-fw", iterations=5, checkpoint=tmp_path)
+
+    def fails(path):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(container, "read", fails)
+    with pytest.raises(fw.CheckpointError, match="cannot be read now"):
+        fw.solve(cut, "most-fw", iterations=5, checkpoint=tmp_path)
+    assert not list(tmp_path.glob("*.damaged"))
+
+
+def test_pieces_may_have_other_metrics_and_an_optimum(tmp_path):
+    def problem(**known):
+        objective = fw.objectives.Linear(np.arange(8.0))
+        return fw.Problem(objective, fw.domains.Simplex(8), **known)
+
+    fw.solve(problem(), "sfw", iterations=5, record=5, checkpoint=tmp_path)
+    more = problem(metrics={"first": lambda x: x[0]}, optimum=0.0)
+    fw.solve(more, "sfw", iterations=10, record=5, checkpoint=tmp_path)
+    result = fw.solve(more, "sfw", iterations=10, record=5, checkpoint=tmp_path)
+    assert [list(record.metrics) for record in result.history] == [[], ["first"]]
+    assert result.history[0].relative_gap is None
+    assert result.history[1].relative_gap is not None
+
+
+def test_records_of_an_earlier_plan_stay(cut, tmp_path):
+    fw.solve(cut, "most-fw", iterations=20, record=[5, 20], checkpoint=tmp_path)
+    fw.solve(cut, "most-fw", iterations=30, record=[30], checkpoint=tmp_path)
+    result = fw.solve(cut, "most-fw", iterations=30, record=[30], checkpoint=tmp_path)
+    assert [record.iteration for record in result.history] == [5, 20, 30]
+
+
 def _hold(folder, ready, over):
     with alone_in(folder):
         ready.set()
@@ -390,8 +537,45 @@ def test_streams_are_taken_up_where_they_were(tmp_path):
     whole = fw.solve(problem, "sfw", iterations=50)
     fw.solve(problem, "sfw", iterations=20, checkpoint=tmp_path)
     resumed = fw.solve(problem, "sfw", iterations=50, checkpoint=tmp_path)
-    assert opened[-1] == 20
+    assert opened[-1] == 19  # the last one once more, should its record be missing
     assert resumed.x.tobytes() == whole.x.tobytes()
+
+
+def without_holdout(rows):
+    def loss(x, batch):
+        return ((batch @ x - 1) ** 2).mean()
+
+    objective = fw.objectives.Online(loss, lambda start: iter(rows[start:]), batch=4)
+    return fw.Problem(objective, fw.domains.L1Ball(3, radius=1.0))
+
+
+def test_a_stream_that_had_ended_is_returned_at_once(tmp_path):
+    rows = np.random.default_rng(1).normal(size=(12, 4, 3))
+    first = fw.solve(without_holdout(rows), "sfw", iterations=50, checkpoint=tmp_path)
+    again = fw.solve(without_holdout(rows), "sfw", iterations=50, checkpoint=tmp_path)
+    assert first.status is again.status is fw.Status.STREAM_ENDED
+    assert again.objective == first.objective
+
+
+def test_a_missing_record_of_a_stream_is_made_on_its_own_minibatch(tmp_path, monkeypatch):
+    rows = np.random.default_rng(1).normal(size=(60, 4, 3))
+    given = {"iterations": 40, "record": [17, 40]}
+    whole = fw.solve(without_holdout(rows), "sfw", **given)
+    evaluate = running.Run._evaluate
+
+    class Killed(BaseException):
+        pass
+
+    def killed(run, state):
+        if run.done == 17:
+            raise Killed
+        return evaluate(run, state)
+
+    monkeypatch.setattr(running.Run, "_evaluate", killed)
+    with pytest.raises(Killed):
+        fw.solve(without_holdout(rows), "sfw", checkpoint=tmp_path, every=0.0, **given)
+    monkeypatch.undo()
+    same(fw.solve(without_holdout(rows), "sfw", checkpoint=tmp_path, **given), whole)
 
 
 def test_warm_starts_are_kept_too(cut, tmp_path):
@@ -405,6 +589,9 @@ def test_warm_starts_are_kept_too(cut, tmp_path):
     assert resumed.x.tobytes() == whole.x.tobytes()
     with pytest.raises(fw.CheckpointError, match="iteration at which the run began is 30"):
         fw.solve(cut, "most-fw", iterations=STEPS, checkpoint=tmp_path)
+    other = fw.solve(cut, "most-fw", iterations=30, seed=9)
+    with pytest.raises(fw.CheckpointError, match="its warm start is"):
+        fw.solve(cut, "most-fw", iterations=90, seed=0, warm_start=other, checkpoint=tmp_path)
 
 
 RUN = ["run", "sparsest-cut", "--method", "most-fw", "--quiet"]
@@ -426,6 +613,15 @@ def test_the_command_line_continues_runs(tmp_path, monkeypatch, capsys):
     one, other = (json.loads((tmp_path / f).read_text()) for f in ("whole.json", "run.json"))
     assert one["iterations"] == other["iterations"] == 90
     assert one["objective"] == other["objective"]
+
+
+def test_a_refused_command_is_not_the_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*RUN, "--iterations", "5", "--checkpoint", "kept"]) == 0
+    before = (tmp_path / "kept" / "command.json").read_bytes()
+    assert main([*RUN, "--iterations", "5", "--seed", "5", "--checkpoint", "kept"]) == 2
+    assert (tmp_path / "kept" / "command.json").read_bytes() == before
+    assert main(["resume", "kept"]) == 0
 
 
 BAD_FOLDERS = {

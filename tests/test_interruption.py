@@ -115,10 +115,22 @@ def test_the_command_line_returns_130_with_a_result(number, code, tmp_path, monk
     assert "it was interrupted" in target.read_text()
 
 
-def test_reproduce_ends_and_is_continued(tmp_path):
+def test_reproduce_ends_and_keeps_what_is_complete(tmp_path):
     words = ["reproduce", "--quick", "--figure", "1", "--out", str(tmp_path / "out")]
-    later(0.2)
+    later(3.0)
     assert main(words) == 130
+    runs = [path.parent for path in (tmp_path / "out").glob("runs/**/spec.toml")]
+    complete = [run for run in runs if (run / "complete.json").exists()]
+    assert len(complete) >= len(runs) - 1  # at most the one that was interrupted is not
+
+
+def test_a_signal_during_the_last_record_is_not_lost(cut):
+    def late(record):
+        if record.iteration == 40:
+            signal.raise_signal(signal.SIGINT)
+
+    result = fw.solve(cut, "most-fw", iterations=40, record=[40], callback=late)
+    assert (result.status, result.iterations) == (fw.Status.INTERRUPTED, 40)
 
 
 def slow(x, seconds):
@@ -173,6 +185,39 @@ def test_an_exception_of_a_black_box_names_the_iteration_and_loses_nothing(tmp_p
     undisturbed = fw.solve(black_box(lambda call, x: None), "zo-sfw", iterations=result.iterations)
     assert result.x.tobytes() == undisturbed.x.tobytes()
     assert list(tmp_path.glob("*.mostfw"))
+
+
+def test_a_black_box_that_fails_from_the_start_is_the_users_error():
+    def typo(call, x):
+        raise NameError("name 'fule' is not defined")
+
+    with pytest.raises(fw.UserCodeError, match="fule"):
+        fw.solve(black_box(typo), "zo-sfw", iterations=10, certify=False)
+
+
+def test_a_gradient_that_goes_back_to_python_is_a_black_box_too():
+    calls = itertools.count(1)
+
+    def slope(x):
+        if next(calls) > 60:
+            raise ConnectionError("gradient server is down")
+        return np.asarray(2 * x, x.dtype)
+
+    @jax.custom_vjp
+    def value(x):
+        return jnp.sum(x**2)
+
+    def forth(x):
+        return value(x), x
+
+    def back(x, g):
+        return (g * jax.pure_callback(slope, jax.ShapeDtypeStruct(x.shape, x.dtype), x),)
+
+    value.defvjp(forth, back)
+    problem = fw.Problem(fw.objectives.Smooth(value), fw.domains.Simplex(3), dtype=np.float64)
+    with pytest.raises(fw.UserCodeError, match="server is down") as caught:
+        fw.solve(problem, "sfw", iterations=500, certify=False)
+    assert caught.value.result.iterations == caught.value.iteration - 1 > 10
 
 
 def test_a_black_box_that_fails_once_is_asked_again():

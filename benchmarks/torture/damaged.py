@@ -52,7 +52,8 @@ def damages(total: int, rng: random.Random, methods: Sequence[str] = METHODS) ->
                 recovered, wrong = recovered + same, wrong + (not same)
                 ending = "recovered" if same else "WRONG"
             except fw.CheckpointError:
-                refused, ending = refused + 1, "refused"
+                ending = "refused" if len(what) == 2 else "WRONG: one was whole"
+                refused, wrong = refused + (len(what) == 2), wrong + (len(what) != 2)
         print(f"{name}: {'; '.join(what)}: {ending}", flush=True)
     return [
         Row(

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         StreamError,
         UnknownNameError,
         UnsuitableMethodError,
+        UnusableFolderError,
         UserCodeError,
     )
     from .method import Method
@@ -82,6 +83,7 @@ _HOMES = {
         "StreamError",
         "UnknownNameError",
         "UnsuitableMethodError",
+        "UnusableFolderError",
         "UserCodeError",
     ),
     "method": ("Method",),
@@ -129,6 +131,7 @@ __all__ = [
     "Tolerance",
     "UnknownNameError",
     "UnsuitableMethodError",
+    "UnusableFolderError",
     "UserCodeError",
     "atoms",
     "certificates",

@@ -88,15 +88,16 @@ class Bounds:
             "upper": self.upper,
             "infeasible": self.infeasible,
             "spent": self.spent,
-            "violations": self._violations,
         }
 
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Takes up what `kept` gave."""
-        lower = kept["lower"]
-        self.lower, self.proved = -math.inf if lower is None else float(lower), kept["proved"]
-        self.upper, self.infeasible, self.spent = kept["upper"], kept["infeasible"], kept["spent"]
-        self._violations = [(int(k), float(violation)) for k, violation in kept["violations"]]
+    def restore(self, kept: dict[str, Any], violations: list[tuple[int, float]]) -> None:
+        """Takes up what `kept` gave, and what was seen at record points."""
+        lower, upper, infeasible = kept["lower"], kept["upper"], kept["infeasible"]
+        self.lower = -math.inf if lower is None else float(lower)
+        self.proved, self.spent = bool(kept["proved"]), float(kept["spent"])
+        self.upper = None if upper is None else float(upper)
+        self.infeasible = None if infeasible is None else str(infeasible)
+        self._violations = violations
 
     def about(self, problem: Problem) -> Bounds:
         """The same bounds with another copy of the problem: a pickle's, with NumPy arrays."""

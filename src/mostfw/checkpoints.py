@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import importlib.metadata
 import re
 import time
@@ -24,6 +25,7 @@ from .frank_wolfe import State
 from .identity import Table, difference, table_of
 from .method import Method
 from .problem import Problem
+from .resources import cores, processor
 from .result import Counts, History, Record
 
 FORMAT = 1
@@ -42,10 +44,13 @@ class Identity:
     facts: Mapping[str, Any]
 
     @staticmethod
-    def of(problem: Problem, method: Method, seed: int, first: int) -> Identity:
+    def of(problem: Problem, method: Method, seed: int, start: State) -> Identity:
+        """`start` is the state that the run began with, which a warm start gives."""
+        first = int(start.k)
         tables = {"problem": table_of(problem.core()), "method": table_of(method)}
         own = ".".join(__version__.split(".")[:2])  # a later 0.1.x reads what 0.1.0 wrote
         facts = {"mostfw": own, "dtype": problem.dtype_name, "seed": seed, "first": first}
+        facts["start"] = digest(start) if first else None
         return Identity(tables, facts)
 
     def difference(self, header: Mapping[str, Any]) -> str | None:
@@ -53,12 +58,14 @@ class Identity:
         words = {
             "mostfw": "version of mostfw",
             "first": "iteration at which the run began",
+            "start": "warm start",
         }
         for name, value in self.facts.items():
             if header.get(name) != value:
                 return f"its {words.get(name, name)} is {header.get(name)!r}, this run's {value!r}"
         for name, table in self.tables.items():
-            found = difference(header.get(name) or {}, table)
+            there = header.get(name)
+            found = difference(there if isinstance(there, dict) else {}, table)
             if found is not None:
                 return f"its {name} is another one: {found}"
         return None
@@ -70,6 +77,7 @@ class Saved:
 
     state: State
     history: History
+    extra: Record | None  # one that only the end of a piece of the run brought
     facts: dict[str, Any]  # what else the run wanted to be kept, as JSON
 
 
@@ -94,14 +102,10 @@ class Checkpoints:
         self._failing = False
 
     def __enter__(self) -> Checkpoints:
-        try:
-            self._held.enter_context(alone_in(self.folder))
-        except OSError as error:
-            raise CheckpointError(
-                f"the folder {str(self.folder)!r} cannot hold checkpoints: {error}"
-            ) from error
+        self._held.enter_context(alone_in(self.folder))
         for scratch in self.folder.glob(".checkpoint-*.new"):  # of a process that was killed
-            scratch.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                scratch.unlink()
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -110,24 +114,31 @@ class Checkpoints:
     def load(self, template: Any) -> Saved | None:
         """The newest checkpoint that is whole, in the shape of `template`; None where there is
         none yet. One of another run is refused."""
-        damaged = []
+        damaged: list[DamagedFileError] = []
         for path in reversed(self._files()):
             try:
                 saved = self._read(path, template)
             except DamagedFileError as error:
-                damaged.append(path)
-                warnings.warn(f"{error} The one before it is used.", CheckpointWarning, 2)
+                damaged.append(error)
                 continue
+            except OSError as error:
+                raise CheckpointError(f"{str(path)!r} cannot be read now: {error}.") from error
             self._last = int(saved.state.k)
-            for found in damaged:  # out of the way, so that it does not count as the newest
-                found.replace(found.with_suffix(".damaged"))
+            for found in damaged:
+                self._set_aside(found)
             return saved
         if damaged:
             raise CheckpointError(
-                f"no checkpoint in {str(self.folder)!r} is whole: {len(damaged)} are damaged. "
-                "Remove the folder, or give another one, to begin anew."
+                f"no checkpoint in {str(self.folder)!r} is whole ({damaged[0]}): give another "
+                "folder, or remove this one, to begin anew."
             )
         return None
+
+    def _set_aside(self, error: DamagedFileError) -> None:
+        """Out of the way, so that it does not count as the newest."""
+        warnings.warn(f"{error} The one before it is used.", CheckpointWarning, 2)
+        with contextlib.suppress(OSError):
+            error.path.replace(error.path.with_suffix(".damaged"))
 
     def _files(self) -> list[Path]:
         return sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
@@ -144,11 +155,16 @@ class Checkpoints:
             raise CheckpointError(
                 f"{str(path)!r} is of another run: {found}. Give this run a folder of its own."
             )
+        saved = _unpacked(path, header, arrays, template)
+        named = int(path.stem.partition("-")[2])
+        if not self.identity.facts["first"] <= int(saved.state.k) == named:
+            raise DamagedFileError(f"{str(path)!r} is of iteration {int(saved.state.k)}.", path)
         self._note_environment(path, header)
-        return _unpacked(path, header, arrays, template)
+        return saved
 
     def _note_environment(self, path: Path, header: Mapping[str, Any]) -> None:
-        found = difference(header.get("environment") or {}, environment())
+        there = header.get("environment")
+        found = difference(there if isinstance(there, dict) else {}, environment())
         if found is not None:
             warnings.warn(
                 f"{str(path)!r} was written elsewhere ({found}): the run is continued, but its "
@@ -161,28 +177,32 @@ class Checkpoints:
     def due(self) -> bool:
         return time.monotonic() - self._written_at >= self.every
 
-    def save(self, state: State, history: History, facts: Mapping[str, Any]) -> None:
-        """Writes a checkpoint. If that fails (a full disk), warns, and the run goes on."""
+    def save(
+        self, state: State, history: History, facts: Mapping[str, Any], extra: bool = False
+    ) -> None:
+        """Writes a checkpoint; `extra` says that the last record is not one of the undisturbed run.
+        If that fails (a full disk), warns, and the run goes on."""
         k = int(state.k)
-        self._written_at = time.monotonic()
         if k == self._last:
+            self._written_at = time.monotonic()
             return
-        columns, layout = _packed(history)
-        header = {
-            "format": FORMAT,
-            "environment": environment(),
-            **self.identity.facts,
-            **self.identity.tables,
-            "history": layout,
-            "facts": dict(facts),
-        }
-        arrays = {f"{_STATE}{name}": leaf for name, leaf in _named(state).items()}
         try:
+            columns, layout = _packed(history)
+            header = {
+                "format": FORMAT,
+                "environment": environment(),
+                **self.identity.facts,
+                **self.identity.tables,
+                "history": layout,
+                "extra": extra,
+                "facts": dict(facts),
+            }
+            arrays = {f"{_STATE}{name}": leaf for name, leaf in _named(state).items()}
             container.write(self.folder / f"checkpoint-{k:012d}.mostfw", header, arrays | columns)
             self._last, self._failing = k, False
             for old in self._files()[:-KEPT]:
                 old.unlink(missing_ok=True)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             if not self._failing:  # once, not every minute
                 last = f"that of iteration {self._last} is" if self._last >= 0 else "there is none"
                 warnings.warn(
@@ -195,17 +215,31 @@ class Checkpoints:
         self._written_at = time.monotonic()
 
 
+def digest(tree: Any) -> str:
+    """A checksum of all numbers of a tree.
+
+    >>> import numpy as np
+    >>> from mostfw.checkpoints import digest
+    >>> digest([np.ones(2)]) == digest([np.ones(2)]), digest([np.ones(2)]) == digest([np.ones(3)])
+    (True, False)
+    """
+    found = hashlib.sha256()
+    for leaf in jax.tree.leaves(tree):
+        found.update(np.ascontiguousarray(np.asarray(leaf)).tobytes())
+    return found.hexdigest()[:12]
+
+
 def environment() -> dict[str, str]:
     """What the last bits of a run depend on beside the problem.
 
     >>> from mostfw.checkpoints import environment
     >>> sorted(environment())
-    ['device', 'jax', 'jaxlib']
+    ['cores', 'device', 'jax', 'jaxlib', 'processor']
     """
     device = jax.config.values.get("jax_default_device") or jax.local_devices()[0]
     kind = device.device_kind if isinstance(device, jax.Device) else str(device)
     versions = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib")}
-    return {**versions, "device": kind}
+    return {**versions, "device": kind, "processor": processor(), "cores": str(cores())}
 
 
 def _named(tree: Any) -> dict[str, Any]:
@@ -214,25 +248,34 @@ def _named(tree: Any) -> dict[str, Any]:
 
 
 def _packed(history: History) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
-    """The records as columns, for there may be a million of them; and what the columns are."""
+    """The records as columns, for there may be a million of them; and what the columns are. What
+    one record does not have, as other metrics of an earlier piece, is NaN in a column of its own
+    kind: `absent` says where."""
     if not history:
         return {}, {}
-    last = history[-1]
-    layout = {name: list(getattr(last, name)) for name in _NESTED}
-    layout["known"] = [] if last.relative_gap is None else ["relative_gap"]
-    columns: dict[str, np.ndarray] = {
-        "iteration": np.array([record.iteration for record in history], np.int64),
-        "seconds": np.array([record.seconds for record in history]),
-        "objective": np.array([record.objective for record in history]),
+    rows = [_flat(record) for record in history]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    values = np.array([[row.get(name, np.nan) for name in names] for row in rows], float)
+    absent = np.array([[name not in row for name in names] for row in rows], bool)
+    counts = np.array([dataclasses.astuple(record.counts) for record in history], np.int64)
+    iterations = np.array([record.iteration for record in history], np.int64)
+    columns = {
+        "iteration": iterations,
+        "values": values.reshape(len(rows), len(names)),
+        "absent": absent.reshape(len(rows), len(names)),
+        "counts": counts,
     }
-    for name in layout["known"]:
-        columns[name] = np.array([getattr(record, name) for record in history], float)
-    for name in _NESTED:
-        values = [[getattr(record, name)[key] for key in layout[name]] for record in history]
-        columns[name] = np.array(values, float).reshape(len(history), len(layout[name]))
-    counts = [dataclasses.astuple(record.counts) for record in history]
-    columns["counts"] = np.array(counts, np.int64)
-    return {f"{_HISTORY}.{name}": column for name, column in columns.items()}, layout
+    return {f"{_HISTORY}.{name}": column for name, column in columns.items()}, {"names": names}
+
+
+def _flat(record: Record) -> dict[str, float]:
+    """The numbers of a record by kind and name, `violation/rows`; not the counts."""
+    found = {"seconds": record.seconds, "objective": record.objective}
+    if record.relative_gap is not None:
+        found["relative_gap"] = record.relative_gap
+    for kind in _NESTED:
+        found |= {f"{kind}/{name}": value for name, value in getattr(record, kind).items()}
+    return found
 
 
 def _unpacked(
@@ -250,33 +293,35 @@ def _unpacked(
     leaves = [jnp.array(arrays[name]) for name in wanted]
     state = jax.tree.unflatten(jax.tree.structure(template), leaves)
     try:
-        return Saved(state, _records(header["history"], arrays), dict(header["facts"]))
+        history = _records(header["history"], arrays)
+        extra = history.pop() if header["extra"] and history else None
+        return Saved(state, history, extra, dict(header["facts"]))
     except (KeyError, IndexError, TypeError, ValueError) as error:  # its checksum fits, yet
-        raise DamagedFileError(f"{str(path)!r} was not written by mostfw: {error!r}.") from error
+        raise DamagedFileError(
+            f"{str(path)!r} was not written by mostfw: {error!r}.", path
+        ) from error
 
 
 def _records(layout: Mapping[str, list[str]], arrays: Mapping[str, np.ndarray]) -> History:
     if not layout:
         return History()
-    columns = {
-        name.removeprefix(f"{_HISTORY}."): array.tolist()
-        for name, array in arrays.items()
-        if name.startswith(f"{_HISTORY}.")
-    }
-    count = len(columns["iteration"])
-    gaps = columns.get("relative_gap", [None] * count)
-    nested = {
-        name: [dict(zip(layout[name], row, strict=True)) for row in columns[name]]
-        for name in _NESTED
-    }
-    return History(
-        Record(
-            iteration=columns["iteration"][i],
-            seconds=columns["seconds"][i],
-            objective=columns["objective"][i],
-            relative_gap=gaps[i],
-            counts=Counts(*columns["counts"][i]),
-            **{name: rows[i] for name, rows in nested.items()},
-        )
-        for i in range(count)
+    names = [str(name) for name in layout["names"]]
+    iterations, values, absent, counts = (
+        arrays[f"{_HISTORY}.{name}"].tolist()
+        for name in ("iteration", "values", "absent", "counts")
     )
+    history = History()
+    for iteration, row, missing, counted in zip(iterations, values, absent, counts, strict=True):
+        there = zip(names, row, missing, strict=True)
+        found = {name: value for name, value, gone in there if not gone}
+        nested = {
+            kind: {
+                name.partition("/")[2]: value
+                for name, value in found.items()
+                if name.startswith(f"{kind}/")
+            }
+            for kind in _NESTED
+        }
+        plain = (found["seconds"], found["objective"], found.get("relative_gap"))
+        history.append(Record(iteration, *plain, counts=Counts(*counted), **nested))
+    return history

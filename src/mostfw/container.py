@@ -21,7 +21,8 @@ from .errors import DamagedFileError
 MAGIC = b"MOSTFW-ARRAYS 1\n"
 DTYPES = ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
 DIGEST_BYTES = 32
-LONGEST_HEADER = 2**28
+LONGEST_HEADER = 2**24
+MOST_AXES = 32
 SLAB_BYTES = 2**26  # arrays go through the host, and the checksum, in pieces of this size
 
 
@@ -44,6 +45,8 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> N
         if dtype not in DTYPES:
             raise TypeError(f"array {name!r} has dtype {dtype}, which the format does not have")
     text = json.dumps({**header, "arrays": listed}).encode()
+    if len(text) > LONGEST_HEADER:
+        raise ValueError(f"the header has {len(text)} bytes, more than the format allows")
     checksum = hashlib.sha256()
     with replacing(path) as file:
         pieces = [MAGIC, struct.pack("<Q", len(text)), text]
@@ -75,18 +78,16 @@ def _little(dtype: Any) -> np.dtype:
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays. Nothing is believed before the checksum has been compared."""
-    try:
-        with path.open("rb") as file:
-            _verify(path, file)
-            header = _header(path, file)
-            arrays = dict(_arrays(path, file, header.pop("arrays", None)))
-    except OSError as error:
-        raise DamagedFileError(f"{str(path)!r} cannot be read: {error}") from error
-    return header, arrays
+    if path.is_symlink() or not path.is_file():  # of a pipe one could wait for ever
+        raise _damaged(path, "it is no file")
+    with path.open("rb") as file:
+        _verify(path, file)
+        header = _header(path, file)
+        return header, dict(_arrays(path, file, header.pop("arrays", None)))
 
 
 def _damaged(path: Path, what: str) -> DamagedFileError:
-    return DamagedFileError(f"{str(path)!r} is damaged: {what}.")
+    return DamagedFileError(f"{str(path)!r} is damaged: {what}.", path)
 
 
 def _verify(path: Path, file: BinaryIO) -> None:
@@ -136,8 +137,10 @@ def _arrays(path: Path, file: BinaryIO, listed: Any) -> Iterator[tuple[str, np.n
 
 
 def _checked(path: Path, listed: Any) -> list[tuple[str, str, tuple[int, ...]]]:
+    most = path.stat().st_size
+
     def whole(number: Any) -> bool:
-        return type(number) is int and 0 <= number < 2**62
+        return type(number) is int and 0 <= number <= most
 
     if not isinstance(listed, list):
         raise _damaged(path, "its header lists no arrays")
@@ -148,6 +151,7 @@ def _checked(path: Path, listed: Any) -> list[tuple[str, str, tuple[int, ...]]]:
             and isinstance(entry[0], str)
             and entry[1] in DTYPES
             and isinstance(entry[2], list)
+            and len(entry[2]) <= MOST_AXES
             and all(map(whole, entry[2]))
         ):
             raise _damaged(path, f"its header lists an array as {str(entry)[:80]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 
@@ -84,6 +85,14 @@ class CheckpointError(MostFWError):
 
 class DamagedFileError(CheckpointError):
     """A file of ours whose content is not what was written: cut short, or changed."""
+
+    def __init__(self, message: str, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class UnusableFolderError(MostFWError, OSError):
+    """A folder that cannot be made or written to."""
 
 
 class FolderInUseError(MostFWError):

@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from .frank_wolfe import State, direction, numbers_of
+from .maps import Function
 from .method import Method
+from .oracles import FirstOrder
 from .problem import Problem
 from .shuffling import Turn
 from .sight import Estimate, Sight
@@ -67,17 +69,29 @@ def _finite(tree: Any) -> bool:
     return all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(tree))
 
 
-def calls_host(problem: Problem, minibatch: Any) -> bool:
-    """Whether the objective goes back to Python while the compiled loop runs (a black box), where
-    an exception can end the loop in the middle. `minibatch` is an online objective's."""
+def calls_host(problem: Problem, method: Method, minibatch: Any) -> bool:
+    """Whether something of the user's goes back to Python while the compiled loop runs (a black
+    box), where an exception can end the loop in the middle: the objective's value, its gradient, or
+    a map or domain that is not ours. `minibatch` is an online objective's."""
     objective, x = problem.objective, problem.structure
 
     def sampled(x: Any, key: Any) -> Any:
         xi = objective.sample(key, 1) if minibatch is None else minibatch
         return objective.value(x, xi)
 
-    programs = (_program(sampled, x, jax.random.PRNGKey(0)), _program(objective.whole_value, x))
-    return any(program is not None and _has_callback(program) for program in programs)
+    key = jax.random.PRNGKey(0)
+    programs = [(sampled, x, key), (objective.whole_value, x)]
+    if isinstance(method.oracle, FirstOrder):
+        programs.append((jax.grad(sampled), x, key))
+    programs += [(c.map.forward, x) for c in problem.constraints if _foreign(c.map)]
+    if _foreign(problem.domain):
+        programs.append((problem.domain.lmo, x))
+    found = (_program(*program) for program in programs)
+    return any(program is not None and _has_callback(program) for program in found)
+
+
+def _foreign(part: Any) -> bool:
+    return type(part).__module__.partition(".")[0] != "mostfw" or isinstance(part, Function)
 
 
 def _program(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,7 +1,9 @@
 """What a problem or a method is, as a table of words: to tell whether two of them are the same.
 
-Arrays are known by a checksum of their numbers, functions by their name, their code and what they
-enclose. What a function reads from elsewhere (globals, files) is beyond us.
+Arrays are known by a checksum of their numbers, functions by their name, their code, their
+defaults and what they enclose, other objects by their type and what they hold. Lists, sets and
+dictionaries that a function encloses are known by their type only, for functions write into them.
+What a function reads from elsewhere (globals, files) is beyond us.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy.sparse
 
 DEEPEST = 12  # levels: what is farther inside is known by its type
 SHORT = 4  # numbers that are shown as they are
+_JITTED = type(jax.jit(len))
 
 Table = dict[str, str]
+Parts = Iterator[tuple[str, str]]
 
 
 def table_of(thing: Any) -> Table:
@@ -30,7 +35,7 @@ def table_of(thing: Any) -> Table:
     >>> table_of(Power(2, shift=1))["scale"]
     '2.0'
     """
-    return dict(_parts("", thing, 0))
+    return dict(_Walk().parts("", thing, 0))
 
 
 def difference(there: Mapping[str, str], here: Mapping[str, str]) -> str | None:
@@ -47,61 +52,111 @@ def difference(there: Mapping[str, str], here: Mapping[str, str]) -> str | None:
     return None
 
 
-def _parts(path: str, thing: Any, depth: int) -> Iterator[tuple[str, str]]:
-    if depth > DEEPEST:
-        yield path, _type(thing)
-    elif isinstance(thing, np.ndarray | jax.Array | np.generic):
-        yield path, _numbers(np.asarray(thing))
-    elif thing is None or isinstance(thing, bool | int | float | complex | str | bytes):
-        yield path, repr(thing)
-    elif isinstance(thing, Mapping):
-        for key in sorted(thing, key=str):
-            yield from _parts(f"{path}[{key!r}]", thing[key], depth + 1)
-    elif isinstance(thing, list | tuple):
-        yield path, f"{type(thing).__name__} of {len(thing)}"
-        for index, item in enumerate(thing):
-            yield from _parts(f"{path}[{index}]", item, depth + 1)
-    elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        yield path, _type(thing)
-        for field in dataclasses.fields(thing):
-            inner = f"{path}.{field.name}" if path else field.name
-            yield from _parts(inner, getattr(thing, field.name, None), depth + 1)
-    elif callable(thing):
-        yield from _function(path, thing, depth)
-    else:
-        yield path, _type(thing)
+class _Walk:
+    """One description in progress; what was described once is not described again."""
 
+    def __init__(self) -> None:
+        self.seen: dict[int, str] = {}
+        self.held: list[Any] = []  # so that no id is used twice
 
-def _function(path: str, thing: Any, depth: int) -> Iterator[tuple[str, str]]:
-    thing = getattr(thing, "__wrapped__", thing)  # what jax.jit and functools.wraps went around
-    if isinstance(thing, functools.partial):
-        yield from _parts(f"{path}.func", thing.func, depth + 1)
-        yield from _parts(f"{path}.args", thing.args, depth + 1)
-        yield from _parts(f"{path}.keywords", thing.keywords, depth + 1)
-        return
-    code = getattr(thing, "__code__", None)
-    name = f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', _type(thing))}"
-    if not isinstance(code, types.CodeType):
-        yield path, name
-        return
-    yield path, f"function {name} ({_code(code)})"
-    yield from _parts(f"{path}.defaults", getattr(thing, "__defaults__", None), depth + 1)
-    for variable, cell in zip(code.co_freevars, thing.__closure__ or (), strict=True):
-        try:
-            content = cell.cell_contents
-        except ValueError:  # not yet filled
-            continue
-        yield from _parts(f"{path}.{variable}", content, depth + 1)
+    def parts(self, path: str, thing: Any, depth: int) -> Parts:
+        if isinstance(thing, np.ndarray | jax.Array | np.generic):
+            yield path, _numbers(np.asarray(thing))
+            return
+        if thing is None or isinstance(thing, bool | int | float | complex | str | bytes | type):
+            yield path, repr(thing)
+            return
+        if depth > DEEPEST:
+            yield path, _type(thing)
+            return
+        if id(thing) in self.seen:
+            yield path, f"the same as {self.seen[id(thing)] or 'the whole'}"
+            return
+        self.seen[id(thing)] = path
+        self.held.append(thing)
+        yield from self._inside(path, thing, depth + 1)
+
+    def _inside(self, path: str, thing: Any, depth: int) -> Parts:
+        if isinstance(thing, Mapping):
+            yield path, f"{type(thing).__name__} of {len(thing)}"
+            for key in sorted(thing, key=repr):
+                yield from self.parts(f"{path}[{key!r}]", thing[key], depth)
+        elif isinstance(thing, set | frozenset):
+            yield path, _constant(thing)
+        elif isinstance(thing, list | tuple):
+            yield path, f"{type(thing).__name__} of {len(thing)}"
+            for index, item in enumerate(thing):
+                yield from self.parts(f"{path}[{index}]", item, depth)
+        elif scipy.sparse.issparse(thing):  # which keeps notes about itself as it is used
+            entries = thing.tocsr().tocoo()
+            yield path, f"{_type(thing)} {thing.shape}"
+            for name in ("row", "col", "data"):
+                yield f"{path}.{name}", _numbers(np.asarray(getattr(entries, name)))
+        elif isinstance(thing, functools.partial):
+            yield path, _type(thing)
+            for name in ("func", "args", "keywords"):
+                yield from self.parts(f"{path}.{name}", getattr(thing, name), depth)
+        elif isinstance(thing, types.MethodType):
+            yield from self.parts(f"{path}.function", thing.__func__, depth)
+            yield from self.parts(f"{path}.self", thing.__self__, depth)
+        elif isinstance(thing, _JITTED):  # a compiled function is what it was made of
+            yield from self.parts(path, getattr(thing, "__wrapped__", None), depth)
+        elif isinstance(getattr(thing, "__code__", None), types.CodeType):
+            yield from self._function(path, thing, depth)
+        else:
+            yield from self._object(path, thing, depth)
+
+    def _function(self, path: str, thing: Any, depth: int) -> Parts:
+        name = f"{thing.__module__}.{thing.__qualname__}"
+        yield path, f"function {name} ({_code(thing.__code__)})"
+        yield from self.parts(f"{path}.defaults", thing.__defaults__, depth)
+        yield from self.parts(f"{path}.named_defaults", thing.__kwdefaults__, depth)
+        for variable, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
+            try:
+                content = cell.cell_contents
+            except ValueError:  # not yet filled
+                continue
+            if isinstance(content, list | set | dict):  # a log, perhaps, of the function's own
+                yield f"{path}.{variable}", _type(content)
+            else:
+                yield from self.parts(f"{path}.{variable}", content, depth)
+
+    def _object(self, path: str, thing: Any, depth: int) -> Parts:
+        yield path, _type(thing)
+        if isinstance(thing, types.BuiltinFunctionType | types.ModuleType | Iterator):
+            name = getattr(thing, "__qualname__", getattr(thing, "__name__", ""))
+            yield f"{path}.name" if path else "name", str(name)
+            return
+        if dataclasses.is_dataclass(thing):
+            held = {f.name: getattr(thing, f.name, None) for f in dataclasses.fields(thing)}
+        else:
+            held = dict(getattr(thing, "__dict__", {}))
+            for cls in type(thing).__mro__:
+                for name in getattr(cls, "__slots__", ()):
+                    if hasattr(thing, name):
+                        held[name] = getattr(thing, name)
+        for name, item in held.items():
+            yield from self.parts(f"{path}.{name}" if path else name, item, depth)
 
 
 def _code(code: types.CodeType) -> str:
     """A checksum of what a function does: not of its file, its lines or its comments."""
     found = hashlib.sha256(code.co_code)
     for constant in code.co_consts:
-        text = _code(constant) if isinstance(constant, types.CodeType) else repr(constant)
-        found.update(text.encode())
+        found.update(_constant(constant).encode())
     found.update(repr((code.co_names, code.co_varnames)).encode())
     return found.hexdigest()[:12]
+
+
+def _constant(constant: Any) -> str:
+    """Words that are the same in every process: a set's order is not."""
+    if isinstance(constant, types.CodeType):
+        return _code(constant)
+    if isinstance(constant, set | frozenset):
+        return f"set {sorted(map(_constant, constant))}"
+    if isinstance(constant, tuple):
+        return f"({', '.join(map(_constant, constant))})"
+    return repr(constant)
 
 
 def _numbers(array: np.ndarray) -> str:
@@ -112,8 +167,8 @@ def _numbers(array: np.ndarray) -> str:
         return f"objects {shown}"
     if array.size <= SHORT:
         return f"{array.dtype} {array.tolist()}"
-    checksum = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:12]
-    return f"{array.dtype} {shown} ({checksum})"
+    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return f"{array.dtype} {shown} ({hashlib.sha256(content.data).hexdigest()[:12]})"
 
 
 def _type(thing: Any) -> str:

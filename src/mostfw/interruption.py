@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -22,6 +21,7 @@ class Interruption:
 
     def __init__(self, tell: Callable[[str], None] | None = None) -> None:
         self.signal: int | None = None
+        self.patient = False
         self._tell = tell
 
     @property
@@ -29,14 +29,14 @@ class Interruption:
         return self.signal is not None
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:  # a second time: at once
+        if self.requested and not self.patient:  # a second time: at once
             raise KeyboardInterrupt
         self.signal = number
         if self._tell is not None:
             self._tell("stopping at the next good moment; once more to stop at once")
 
 
-_listening: list[Interruption] = []
+_listening: list[Interruption] = []  # none, or the outermost one
 
 
 @contextlib.contextmanager
@@ -55,24 +55,24 @@ def listening(tell: Callable[[str], None] | None = None) -> Iterator[Interruptio
     ...     interruption.requested
     True
     """
-    if _listening and threading.current_thread() is threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
+        yield Interruption()
+        return
+    if _listening:
         yield _listening[-1]
         return
-    interruption = Interruption(tell)
-    before: dict[int, Any] = {}
+    interruption, before = Interruption(tell), {}
     try:
+        interruption.patient = True  # while handlers change hands, a second signal waits, too
+        _listening.append(interruption)
         for number in SIGNALS:
             handler = signal.getsignal(number)
-            if handler is None or handler is signal.SIG_IGN:  # None: not Python's to change
-                continue
-            before[number] = signal.signal(number, interruption._on_signal)
-        _listening.append(interruption)
-    except ValueError:  # not the main thread
-        yield interruption
-        return
-    try:
+            if handler is not None and handler is not signal.SIG_IGN:  # None: not Python's
+                before[number] = signal.signal(number, interruption._on_signal)
+        interruption.patient = False
         yield interruption
     finally:
-        _listening.remove(interruption)
+        interruption.patient = True
         for number, handler in before.items():
             signal.signal(number, handler)
+        _listening.clear()

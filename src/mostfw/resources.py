@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import platform
 import warnings
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,34 @@ class ProgramKeeper:
 
 
 keeper = ProgramKeeper()
+
+
+@functools.cache
+def processor() -> str:
+    """The name of the processor.
+
+    >>> from mostfw.resources import processor
+    >>> len(processor()) > 0
+    True
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or "unknown"
+
+
+def cores() -> int:
+    """How many cores this process may use.
+
+    >>> from mostfw.resources import cores
+    >>> cores() > 0
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _device() -> Any:

@@ -18,7 +18,14 @@ from . import checks, faults
 from .atoms import RankOneSymmetric
 from .bounds import Bounds
 from .checkpoints import Checkpoints, Identity
-from .errors import InvalidInputError, MostFWWarning, NonFiniteError, StreamError, UserCodeError
+from .errors import (
+    CheckpointError,
+    InvalidInputError,
+    MostFWWarning,
+    NonFiniteError,
+    StreamError,
+    UserCodeError,
+)
 from .frank_wolfe import State, advance, current, start
 from .interruption import Interruption
 from .measures import measures, recorded
@@ -72,7 +79,9 @@ class Run:
                 self.seconds = warm_start.seconds
         self.first = self.done = int(self.state.k)
         self.seconds_before = self.seconds
-        self.scheduled: set[int] = set()
+        # A record that only the end of a piece of the run brings is none of the undisturbed one.
+        self.extra_at: int | None = None
+        self.extra: Record | None = None
         self.interruption = Interruption()
         self.checkpoints: Checkpoints | None = None
         self.black_box = False
@@ -91,7 +100,7 @@ class Run:
     def kept_in(self, folder: str | Path, every: float) -> Checkpoints:
         """The run's place on disk. Methods are compared as they were given: what they measure of
         a problem may differ in the last digit between machines."""
-        identity = Identity.of(self.problem, self.chosen, self.seed, self.first)
+        identity = Identity.of(self.problem, self.chosen, self.seed, self.state)
         self.checkpoints = Checkpoints(folder, identity, checks.number("every", every, least=0))
         return self.checkpoints
 
@@ -103,7 +112,6 @@ class Run:
         callback: Callback | None,
         bar: Bar,
     ) -> Result:
-        self.scheduled = set(points)
         self._resume()
         limit = math.inf if seconds is None else self.seconds_before + seconds
         status = self._resumed_status(points, stop)
@@ -116,6 +124,7 @@ class Run:
             if point < self.done or self._recorded(point):
                 continue
             status = self._until(point, limit, bar)
+            self.extra_at = self.done if self.done < point else None
             record = self._record()
             self._bound(record, last=status is not None or point == points[-1])
             bar.show(record, self.bounds.known(record.objective, worst_violation(record)))
@@ -135,12 +144,19 @@ class Run:
         saved = self.checkpoints.load(template)
         if saved is None:
             return
-        self.state, self.history = saved.state, saved.history
+        self.state, self.history, self.extra = saved.state, saved.history, saved.extra
         self.done = int(self.state.k)
         self.fed, self.feed_end = self.done + 1, self.done
-        self.seconds = float(saved.facts["seconds"])
-        self.seconds_before = float(saved.facts["seconds_before"])
-        self.bounds.restore(saved.facts["bounds"])
+        seen = [(record.iteration, worst_violation(record)) for record in self.history]
+        try:
+            self.seconds = float(saved.facts["seconds"])
+            self.seconds_before = float(saved.facts["seconds_before"])
+            self.bounds.restore(saved.facts["bounds"], seen)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"a checkpoint in {str(self.checkpoints.folder)!r} was not written by mostfw "
+                f"({error!r}): give another folder to begin anew."
+            ) from error
 
     def _resumed_status(self, points: list[int], stop: Stop | None) -> Status | None:
         """Why there is nothing left to do, if the run had ended before."""
@@ -157,30 +173,36 @@ class Run:
     def _save(self) -> None:
         if self.checkpoints is None:
             return
-        # A record that only an interruption brought is not one of the undisturbed run.
-        history = History(self.history)
-        if history and history[-1].iteration not in self.scheduled | {self.first}:
-            history.pop()
         facts = {
             "seconds": self.seconds,
             "seconds_before": self.seconds_before,
             "bounds": self.bounds.kept(),
         }
-        self.checkpoints.save(self.state, history, facts)
+        extra = self.extra_at is not None and self._recorded(self.extra_at)
+        self.checkpoints.save(self.state, self.history, facts, extra)
 
     def _finished(self, status: Status) -> Result:
+        if not self._recorded(self.done):
+            self.extra_at = self.done
+            if self.extra is not None and self.extra.iteration == self.done:
+                self.history.append(self.extra)
+            else:
+                self._record()
         self._save()
-        if not self.history or self.history[-1].iteration != self.done:
-            self._record()
+        if self.interruption.requested:  # perhaps since the last look at it
+            status = Status.INTERRUPTED
         return self._result(status)
 
     def _open(self, last: int, limit: float) -> Status | None:
         """The first minibatches of an online objective; the status if there are none."""
         objective = self.problem.objective
         assert isinstance(objective, Online)
-        self.feeder = Feeder(objective, self.done, last - self.done, self.problem.dtype)
-        status = self._refill(limit)
-        if self.feed is not None:
+        # After a resumption the last minibatch once more, should a record be missing.
+        back = int(self.done > self.first)
+        first = self.done - back
+        self.feeder = Feeder(objective, first, last - first, self.problem.dtype)
+        status = self._refill(limit, back)
+        if self.feed is not None and not self.history:
             objective.check_value(self.problem.structure, self._minibatch(self.fed))
         elif status is Status.INTERRUPTED and not self.history:
             raise KeyboardInterrupt  # nothing was seen that a result could be made of
@@ -223,9 +245,10 @@ class Run:
         if self.interruption.requested:  # before it began: not one step will be made
             return
         began = time.perf_counter()
-        self.black_box = faults.calls_host(self.core, self._minibatch(self.fed))
+        minibatch = self._minibatch(self.fed)
+        self.black_box = faults.calls_host(self.core, self.method, minibatch)
         self.state = self._advanced(self.done)  # compiles, and makes no step
-        self.seen_first = self._evaluate(self.state)
+        self.seen_first = self._measured()
         self.compile_seconds = time.perf_counter() - began
 
     def _advance(self, until: int) -> None:
@@ -305,7 +328,7 @@ class Run:
         end = min(point, self.done + max(1, steps))
         return end if self.feeder is None else min(end, self.feed_end)
 
-    def _refill(self, limit: float) -> Status | None:
+    def _refill(self, limit: float, back: int = 0) -> Status | None:
         """More minibatches. Waiting for them is part of the time budget."""
         assert self.feeder is not None
         began, before = time.perf_counter(), self.seconds
@@ -325,7 +348,7 @@ class Run:
         if real == 0:
             return Status.STREAM_ENDED
         self.feed = jax.tree.map(jnp.asarray, stack)
-        self.fed, self.feed_end = self.done + 1, self.done + real
+        self.fed, self.feed_end = self.done + 1 - back, self.done + real - back
         return None
 
     def _evaluate(self, state: State) -> tuple[Any, ...]:
@@ -335,13 +358,16 @@ class Run:
             seen = jax.tree.map(lambda leaf: leaf[last], self.feed)
         return jax.block_until_ready(measures(self.on_device, state, seen))
 
-    def _record(self) -> Record:
+    def _measured(self) -> tuple[Any, ...]:
         try:
-            seen = self._evaluate(self.state)
+            return self._evaluate(self.state)
         except RUNTIME_ERRORS as error:
             if not self.black_box:
                 raise
             raise self._user_error(self.problem.objective.label, self.done, error) from error
+
+    def _record(self) -> Record:
+        seen = self._measured()
         value = float(seen[0])
         if not math.isfinite(value):
             self._fail_value(value)

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from ..errors import MostFWError
+from ..errors import CheckpointError, FolderInUseError, MostFWError
 from ..interruption import listening
 
 
@@ -35,6 +35,7 @@ def _tell(words: str) -> None:
 
 
 def _carried_out(words: Sequence[str]) -> int:
+    from .keeping import undo
     from .parser import parser
 
     options = parser().parse_args(words)
@@ -42,6 +43,8 @@ def _carried_out(words: Sequence[str]) -> int:
     try:
         return options.command(options)
     except MostFWError as error:
+        if isinstance(error, CheckpointError | FolderInUseError):
+            undo(options)
         print(f"mostfw: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -56,6 +56,8 @@ def kept(options: argparse.Namespace) -> dict[str, Any]:
     folder = Path(options.checkpoint)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        path = folder / COMMAND
+        options.command_before = (path, path.read_bytes() if path.is_file() else None)
         with replacing(folder / COMMAND) as file:
             file.write(json.dumps({"command": options.words}, indent=1).encode() + b"\n")
     except OSError as error:
@@ -64,6 +66,18 @@ def kept(options: argparse.Namespace) -> dict[str, Any]:
         ) from error
     given = {"every": options.every} if hasattr(options, "every") else {}
     return {"checkpoint": options.checkpoint, **given}
+
+
+def undo(options: argparse.Namespace) -> None:
+    """The command of a run that was refused is not the folder's."""
+    path, before = getattr(options, "command_before", (None, None))
+    if path is None:
+        return
+    if before is None:
+        path.unlink(missing_ok=True)
+        return
+    with replacing(path) as file:
+        file.write(before)
 
 
 def _resume(options: argparse.Namespace) -> int:

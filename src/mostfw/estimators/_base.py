@@ -53,7 +53,9 @@ class SolvingEstimator(BaseEstimator):
 
     def _seed(self) -> int:
         """The seed of a run; the same number for every use in one fit with an int."""
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        # A run that may be continued needs a seed that is the same next time.
+        unseeded = self.random_state is None and self.checkpoint is not None
+        return int(check_random_state(0 if unseeded else self.random_state).randint(2**31 - 1))
 
     def _kept(self, part: str) -> dict[str, Any]:
         """Where a run of the fit is kept, for `mostfw.solve`."""

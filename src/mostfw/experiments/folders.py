@@ -9,7 +9,6 @@ import hashlib
 import importlib.metadata
 import io
 import json
-import os
 import platform
 import shutil
 import tomllib
@@ -23,6 +22,7 @@ import numpy as np
 from .._version import __version__
 from ..atomic import replacing
 from ..errors import InvalidInputError, MostFWWarning
+from ..resources import cores, processor
 
 SPEC, HISTORY, MARK, LOG, ENVIRONMENT = (
     "spec.toml",
@@ -240,21 +240,12 @@ def environment() -> dict[str, str]:
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
-        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "?"),
+        "processor": processor(),
+        "cores": str(cores()),
         "device": ", ".join(devices),
         "mostfw": __version__,
         **{name: importlib.metadata.version(name) for name in names},
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or "unknown"
 
 
 def digest(spec: Spec) -> str:
