@@ -578,6 +578,17 @@ def test_a_missing_record_of_a_stream_is_made_on_its_own_minibatch(tmp_path, mon
     same(fw.solve(without_holdout(rows), "sfw", checkpoint=tmp_path, **given), whole)
 
 
+def test_a_fit_is_continued_by_the_same_fit(tmp_path):
+    from mostfw.estimators import SDPKMeans
+
+    points = np.random.default_rng(0).normal(size=(12, 2))
+    first = SDPKMeans(3, max_iter=20, tol=None, checkpoint=tmp_path).fit(points)
+    again = SDPKMeans(3, max_iter=60, tol=None, checkpoint=tmp_path).fit(points)
+    whole = SDPKMeans(3, max_iter=60, tol=None, checkpoint=tmp_path / "other").fit(points)
+    assert (first.n_iter_, again.n_iter_) == (20, 60)
+    assert again.result_.x.tobytes() == whole.result_.x.tobytes()
+
+
 def test_warm_starts_are_kept_too(cut, tmp_path):
     before = fw.solve(cut, "most-fw", iterations=30)
     whole = fw.solve(cut, "most-fw", iterations=STEPS - 30, warm_start=before)

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .killed import AT_ONCE
 from .trials import Row
 
 STARTING = 0.3  # seconds in which Python itself starts, before there is a command to interrupt
@@ -63,40 +65,39 @@ def status(content: Any) -> str | None:
 
 
 def interruptions(total: int, rng: random.Random, longest: float = 12.0) -> list[Row]:
-    wells, tried = {2: 0, 15: 0}, {2: 0, 15: 0}
-    slowest = 0.0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         kinds = commands(folder)
-        for trial in range(total):
-            name = list(kinds)[trial % len(kinds)]
-            number = signal.SIGTERM if trial % 10 == 9 else signal.SIGINT
-            moment = STARTING + rng.uniform(0, longest)
-            target = folder / f"{trial}.json"
+
+        def trial(number: int, moment: float) -> tuple[int, bool, float]:
+            name = list(kinds)[number % len(kinds)]
+            sent = signal.SIGTERM if number % 10 == 9 else signal.SIGINT
             began = time.monotonic()
-            code, content = interrupted(kinds[name], target, moment, number)
+            code, content = interrupted(kinds[name], folder / f"{number}.json", moment, sent)
             after = time.monotonic() - began - moment
-            ended = status(content)
-            well = code == 128 + number and ended is not None
-            slowest = max(slowest, after)
-            tried[number] += 1
-            wells[number] += well
+            well = code == 128 + sent and status(content) is not None
             words = "a valid result" if well else f"NOT WELL: {content!r:.200}"
             print(
-                f"{name}: signal {int(number)} after {moment:.1f} s: exit {code} {after:.1f} s "
+                f"{name}: signal {int(sent)} after {moment:.1f} s: exit {code} {after:.1f} s "
                 f"later, {words}",
                 flush=True,
             )
+            return sent, well, after
+
+        moments = [STARTING + rng.uniform(0, longest) for _ in range(total)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            ends = list(pool.map(trial, range(total), moments))
     rows = []
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        if tried[number]:
+        own = [(well, after) for sent, well, after in ends if sent == number]
+        if own:
             rows.append(
                 Row(
-                    f"{signal.Signals(number).name} at random moments of `mostfw run`, `cluster` "
-                    "and `cut`",
-                    tried[number],
-                    wells[number],
-                    f"exit code {code} and a valid result file; {slowest:.0f} s later at most",
+                    f"{number.name} at random moments of `mostfw run`, `cluster` and `cut`",
+                    len(own),
+                    sum(well for well, _ in own),
+                    f"exit code {code} and a valid result file, at most "
+                    f"{max(after for _, after in own):.0f} s later",
                 )
             )
     return rows

@@ -12,6 +12,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mostfw.atomic import replacing
 from .trials import METHODS, STEPS, Row, digest, method_of, problem_of, shared_out
 
 MOST_KILLS = 4
+AT_ONCE = 2  # runs side by side
 OFTEN = 0.02  # seconds between checkpoints: some are being written when the kill comes
 LIMIT = 600  # seconds for one start
 
@@ -83,25 +85,23 @@ def kills(
 ) -> list[Row]:
     """`share` shortens the runs, for tests."""
     steps = {name: max(50, int(share * STEPS[name])) for name in methods}
-    expected = {}
-    well, hits = dict.fromkeys(methods, 0), 0
-    tried = dict.fromkeys(methods, 0)
-    for name in shared_out(total, methods):
-        if name not in expected:
-            expected[name] = undisturbed(name, steps[name])
+    names = list(shared_out(total, methods))
+    expected = {name: undisturbed(name, steps[name]) for name in dict.fromkeys(names)}
+
+    def trial(name: str, seed: float) -> tuple[bool, int]:
         wanted, seconds = expected[name]
-        found, killed = tormented(name, steps[name], seconds, rng)
-        tried[name] += 1
-        well[name] += found == wanted
-        hits += killed
+        found, killed = tormented(name, steps[name], seconds, random.Random(seed))
         print(f"{name}: killed {killed} times, {_verdict(found, wanted)}", flush=True)
-    used = [name for name in methods if tried[name]]
+        return found == wanted, killed
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ends = list(pool.map(trial, names, [rng.random() for _ in names]))
     return [
         Row(
-            f"SIGKILL at random moments, resumed until done: {', '.join(used)}",
-            sum(tried.values()),
-            sum(well.values()),
-            f"killed {hits} times in all; bit for bit the undisturbed run",
+            f"SIGKILL at random moments, resumed until done: {', '.join(expected)}",
+            total,
+            sum(well for well, _ in ends),
+            f"killed {sum(hits for _, hits in ends)} times in all; bit for bit the undisturbed run",
         )
     ]
 
