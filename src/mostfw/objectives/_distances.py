@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import checks, trees
+from .. import checks, placement, trees
 from ..errors import InvalidInputError, ShapeError
 from ..operators import dot
 from ..terms import Numbers
@@ -75,9 +75,11 @@ class SquaredDistances(LinearForm):
     def matrix(self) -> jax.Array:
         """D, formed anew: by products, since n^2 sums of differences take several times longer."""
         points, squares = self._with_squares()
-        products = dot(points, points.T)
-        # a product of matrices is symmetric up to rounding, its sum with its transpose exactly
-        distances = jnp.maximum(squares + squares.T - (products + products.T), 0)
+        products = placement.by_rows(dot(points, points.T))
+        # A product of matrices is symmetric up to rounding, its sum with its transpose exactly. By
+        # rows the transpose is elsewhere, and rounding is what there has to be.
+        twice = 2 * products if placement.active() else products + products.T
+        distances = jnp.maximum(squares + squares.T - twice, 0)
         return jnp.where(jnp.eye(self.side, dtype=bool), 0, distances)
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
