@@ -101,7 +101,7 @@ def smallest_krylov(
     def extend(_: Any, s: _Search) -> _Search:
         more = (s.coupling > floor * s.norm) & (s.used < steps)
         # of a matrix by rows each device has its part of the product: here they are put together
-        product = placement.whole(operator.matvec(s.basis[s.used]))
+        product = placement.whole(operator.matvec(placement.whole(s.basis[s.used])))
         scale = jnp.where(s.matvecs == 0, nonzero(jnp.max(jnp.abs(product))), s.scale)
         rest, row = product / scale, jnp.zeros(steps + 2, dtype)
         # A restart leaves old vectors behind; they have no part in the new basis.

@@ -76,10 +76,7 @@ class SquaredDistances(LinearForm):
         """D, formed anew: by products, since n^2 sums of differences take several times longer."""
         points, squares = self._with_squares()
         products = placement.by_rows(dot(points, points.T))
-        # A product of matrices is symmetric up to rounding, its sum with its transpose exactly. By
-        # rows the transpose is elsewhere, and rounding is what there has to be.
-        twice = 2 * products if placement.active() else products + products.T
-        distances = jnp.maximum(squares + squares.T - twice, 0)
+        distances = jnp.maximum(squares + squares.T - _twice(products), 0)
         return jnp.where(jnp.eye(self.side, dtype=bool), 0, distances)
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
@@ -111,6 +108,12 @@ class SquaredDistances(LinearForm):
             (SquaredDistances(points), x),
             (SquaredDistances(points, batch=4, sampling="shuffled"), x),
         ]
+
+
+def _twice(products: jax.Array) -> jax.Array:
+    """A product of matrices is symmetric up to rounding, its sum with its transpose exactly. Where
+    rows are on several devices the transpose is elsewhere, and rounding must do."""
+    return 2 * products if placement.active() else products + products.T
 
 
 def _centred(points: Any) -> np.ndarray:
