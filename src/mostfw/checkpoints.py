@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import container
+from . import container, placement
 from ._version import __version__
 from .atomic import alone_in
 from .errors import CheckpointError, CheckpointWarning, DamagedFileError
@@ -290,8 +290,11 @@ def _unpacked(
                 f"{str(path)!r} does not fit this run: {name!r} is {held} there and "
                 f"{leaf.dtype} {leaf.shape} here. Begin anew in another folder."
             )
-    leaves = [jnp.array(arrays[name]) for name in wanted]
+    leaves = [arrays[name] for name in wanted]
+    if not placement.active():  # copies, for the loop gives its buffers away
+        leaves = [jnp.array(leaf) for leaf in leaves]
     state = jax.tree.unflatten(jax.tree.structure(template), leaves)
+    state = placement.placed(state, template.x)
     try:
         history = _records(header["history"], arrays)
         extra = history.pop() if header["extra"] and history else None

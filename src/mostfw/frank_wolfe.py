@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from . import counting, trees
+from . import counting, placement, trees
 from .constraints import Affine
 from .domains import LinearMinimum
 from .linalg import Accuracy
@@ -66,7 +66,7 @@ def start(problem: Problem, method: Method) -> State:
     for constraint, memo in zip(method.exact_constraints(problem), memos, strict=True):
         if memo is not None and memo.sampled:  # a table begins with every row at the start
             estimate = estimate.counted(constraint, constraint.total)
-    return State(
+    first = State(
         k=jnp.zeros((), jnp.int32),
         x=x,
         atom=atom,
@@ -82,6 +82,7 @@ def start(problem: Problem, method: Method) -> State:
         level=jnp.zeros((), dtype),
         failed=jnp.zeros((), jnp.int32),
     )
+    return placement.constrained(first, structure)
 
 
 def current(problem: Problem, state: State) -> Point:
@@ -184,7 +185,7 @@ class Applied(SymmetricOperator):
         product = self.factor * jnp.sum(self.stored * v, axis=1)
         for constraint, memo in zip(self.constraints, self.memos, strict=True):
             product = product + constraint.product(v, x, self.numbers, memo)
-        return product
+        return placement.by_rows(product)
 
 
 def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = None) -> State:
@@ -300,8 +301,13 @@ def advance(fixed: tuple[Problem, Method, Any, Any, Any, Any], state: State) -> 
     """
     problem, method, key, until, feed, fed = fixed
 
+    # At the loop's door and in it: what goes round must come out as it went in, or the next call
+    # would be another program's.
+    def held(state: State) -> State:
+        return placement.constrained(state, problem.structure)
+
     def one(state: State) -> State:
         minibatch = jax.tree.map(lambda leaf: leaf[state.k + 1 - fed], feed)
-        return step(problem, method, state, key, minibatch)
+        return held(step(problem, method, state, key, minibatch))
 
-    return lax.while_loop(lambda s: (s.k < until) & (s.failed == 0), one, state)
+    return held(lax.while_loop(lambda s: (s.k < until) & (s.failed == 0), one, held(state)))

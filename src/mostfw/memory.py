@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import resources, trees
+from . import placement, resources, trees
 from .constraints import Affine
 from .domains import NuclearBall, Spectrahedron
 from .errors import MostFWError, ResourceError
@@ -131,13 +131,21 @@ def require(
     ...     print(str(error).split(" (")[0])
     problem 'kmeans N=100000 K=3' with method 'most-fw' needs about 320 GB
     """
-    available = resources.available_bytes() if available is None else available
+    available = _available() if available is None else available
     if available is None or members * _rough_bytes(problem, method) < available:
         return
     need = estimate(problem, method, certify=certify, members=members)
     if need.total > SLACK * available:
         run = _Run(problem, method, certify, members)
         raise ResourceError(_message(run, need, available), need.total, available)
+
+
+def _available() -> int | None:
+    """Of all devices of a mesh together, as nearly all of a run is spread over them evenly."""
+    available = resources.available_bytes()
+    if available is None or resources.accelerator_bytes() is None:
+        return available  # the devices of a CPU share its memory
+    return placement.devices() * available
 
 
 def room_for_bounds(problem: Problem, available: int | None = None) -> bool:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float
 
+from . import placement
 from .errors import InvalidInputError, ShapeError
 
 
@@ -70,7 +71,8 @@ class DenseSymmetric(SymmetricOperator):
         return self.array.dtype
 
     def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
-        return dot(self.array, v)
+        # said, for the whole product might be made on every device, of the whole matrix
+        return placement.by_rows(dot(self.array, v))
 
     def dense(self) -> Float[Array, "n n"]:
         return self.array
@@ -114,10 +116,10 @@ class DenseMatrix(MatrixOperator):
         return self.array.dtype
 
     def matvec(self, v: Float[Array, " columns"]) -> Float[Array, " rows"]:
-        return dot(self.array, v)
+        return placement.by_rows(dot(self.array, v))
 
     def rmatvec(self, u: Float[Array, " rows"]) -> Float[Array, " columns"]:
-        return dot(u, self.array)
+        return dot(placement.by_rows(u), self.array)
 
 
 def _matrix(a: ArrayLike) -> Array:

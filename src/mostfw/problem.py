@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import checks
+from . import checks, placement
 from .constraints import Affine
 from .domains import Domain
 from .errors import InvalidInputError, ShapeError
@@ -132,8 +132,10 @@ class Problem(eqx.Module):
         return replaced(self, optimum=None, metrics={}, answer=None, feasible=None, name="")
 
     def on_device(self) -> Problem:
-        """The same problem with its arrays on the device, floats in the problem's dtype."""
-        return jax.tree.map(lambda leaf: _to_device(leaf, self.dtype), self)
+        """The same problem with its arrays on the device, or on those of the mesh that there is;
+        floats in the problem's dtype."""
+        structure = self.structure
+        return jax.tree.map(lambda leaf: _to_device(leaf, self.dtype, structure), self)
 
 
 def _listed(constraints: Any) -> tuple[Any, ...]:
@@ -145,12 +147,12 @@ def _listed(constraints: Any) -> tuple[Any, ...]:
         ) from None
 
 
-def _to_device(leaf: Any, dtype: Any) -> Any:
+def _to_device(leaf: Any, dtype: Any, structure: Structure) -> Any:
     if isinstance(leaf, float):
-        return jnp.asarray(leaf, dtype)
+        return placement.put(leaf, structure, dtype)
     if isinstance(leaf, np.ndarray | jax.Array):
         floating = jnp.issubdtype(leaf.dtype, jnp.floating)
-        return jnp.asarray(leaf, dtype if floating else None)
+        return placement.put(leaf, structure, dtype if floating else None)
     return leaf
 
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import checks, faults
+from . import checks, faults, placement
 from .atoms import RankOneSymmetric
 from .bounds import Bounds
 from .checkpoints import Checkpoints, Identity
@@ -59,7 +59,8 @@ class Run:
             raise InvalidInputError(
                 f"warm_start is a {type(warm_start).__name__}: give the Result of an earlier solve."
             )
-        self.problem, self.chosen, self.method = problem, method, method.bind(problem)
+        self.problem, self.chosen = problem, method
+        self.method = placement.placed(method.bind(problem), problem.structure)
         if seed is None:
             seed = 0 if warm_start is None else warm_start.seed
         self.seed = checks.whole("seed", seed, 0, 2**32 - 1)
@@ -499,7 +500,7 @@ def continued(result: Result, problem: Problem, method: Method) -> State:
             f"warm_start comes from method {result.method.name!r} on another kind of problem: its "
             f"state does not fit method {method.name!r} here. Use the same method and shapes."
         )
-    state = jax.tree.map(jnp.array, result.state)
+    state = placement.placed(jax.tree.map(jnp.array, result.state), problem.structure)
     if result.problem is problem:
         return state
     # another problem's constraints: what was carried along is not theirs

@@ -9,8 +9,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+from jax.sharding import Mesh
 
-from . import checks, memory, resources
+from . import checks, memory, placement, resources
 from . import methods as presets
 from .bounds import Bounds
 from .checkpoints import EVERY
@@ -40,6 +41,7 @@ def solve(
     warm_start: Result | None = None,
     checkpoint: str | Path | None = None,
     every: float = EVERY,
+    mesh: Mesh | int | None = None,
 ) -> Result:
     """Runs `method` on `problem` and returns the last point with its measures.
 
@@ -59,6 +61,8 @@ def solve(
     - `checkpoint`: a folder in which the run is kept, written `every` so many seconds and at the
       end. If there is one of this run already, it is continued, bit for bit, and the budgets are
       those of both together. One of another problem, method or seed is refused.
+    - `mesh`: the devices over which matrices are spread by rows: a `jax.sharding.Mesh` with the
+      one axis "rows", or how many of the local devices. Their number divides the rows of a point.
 
     Ctrl-C or SIGTERM ends the run at the next good moment (about a second at most, once compiled)
     with `Status.INTERRUPTED` and all that a result has; a second one raises KeyboardInterrupt.
@@ -82,20 +86,21 @@ def solve(
     if certify is not None:
         checks.flag("certify", certify)
     resources.keeper.look()
-    memory.require(problem, method, certify=bool(certify) or isinstance(stop, Certified))
-    run = Run(problem, method, seed, warm_start)
-    if run.first + iterations > LAST_ITERATION:
-        raise InvalidInputError(
-            f"warm_start has made {run.first} iterations, and {iterations} more are beyond "
-            f"{LAST_ITERATION}: make fewer."
-        )
-    run.bounds = _bounds(problem, warm_start, certify, stop)
-    points = record_points(record, run.first, run.first + iterations)
-    bar = Bar(run.first, run.first + iterations, progress)
-    kept = None if checkpoint is None else run.kept_in(checkpoint, every)
-    with problem.precision(), listening() as interruption, kept or nullcontext(), run, bar:
-        run.interruption = interruption
-        return run.execute(points, seconds, stop, callback, bar)
+    with placement.on(placement.mesh_of(mesh, problem.structure)):
+        memory.require(problem, method, certify=bool(certify) or isinstance(stop, Certified))
+        run = Run(problem, method, seed, warm_start)
+        if run.first + iterations > LAST_ITERATION:
+            raise InvalidInputError(
+                f"warm_start has made {run.first} iterations, and {iterations} more are beyond "
+                f"{LAST_ITERATION}: make fewer."
+            )
+        run.bounds = _bounds(problem, warm_start, certify, stop)
+        points = record_points(record, run.first, run.first + iterations)
+        bar = Bar(run.first, run.first + iterations, progress)
+        kept = None if checkpoint is None else run.kept_in(checkpoint, every)
+        with problem.precision(), listening() as interruption, kept or nullcontext(), run, bar:
+            run.interruption = interruption
+            return run.execute(points, seconds, stop, callback, bar)
 
 
 def chosen(problem: Problem, method: Method | str | None) -> Method:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from . import trees
+from . import placement, trees
 from .schedules import Schedule
 from .trees import Point
 
@@ -59,6 +59,13 @@ def _nearer(a: Point, b: Point, limit: Any) -> jax.Array:
     u, v = pairs[0]
     if u.size < READ_AT_ONCE:
         return (used(pairs) < 1) & (limit > 0)
-    glance = used([(u[: u.shape[0] // GLANCE], v[: u.shape[0] // GLANCE])])
+    glance = used([(_first(u), _first(v))])
     # NaN goes on to the second look, and ends as "no" there
     return lax.cond(glance >= 1, lambda: False, lambda: used(pairs) < 1) & (limit > 0)
+
+
+def _first(a: jax.Array) -> jax.Array:
+    """The first rows; of a matrix whose rows are on several devices, what all have: columns."""
+    if placement.active() and a.ndim == 2:
+        return a[:, : a.shape[1] // GLANCE]
+    return a[: a.shape[0] // GLANCE]

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
+from .. import placement
 from ..operators import SymmetricOperator, dot
 from ._pairs import Accuracy, Eigenpair, nonzero, norm_of, unit
 
@@ -91,6 +92,7 @@ def smallest_krylov(
     direction = unit(jax.random.normal(key, (n,), dtype))
     if start is not None:
         direction = unit(unit(start) + RANDOM_SHARE * direction)
+    direction = placement.whole(direction)
 
     # A coupling of rounding size means that the basis spans an invariant space. It contains an
     # eigenvector of the smallest eigenvalue, for the start had a random part: (A - value) u = 0
@@ -98,7 +100,8 @@ def smallest_krylov(
     # that remain before the next look make their products and change nothing.
     def extend(_: Any, s: _Search) -> _Search:
         more = (s.coupling > floor * s.norm) & (s.used < steps)
-        product = operator.matvec(s.basis[s.used])
+        # of a matrix by rows each device has its part of the product: here they are put together
+        product = placement.whole(operator.matvec(placement.whole(s.basis[s.used])))
         scale = jnp.where(s.matvecs == 0, nonzero(jnp.max(jnp.abs(product))), s.scale)
         rest, row = product / scale, jnp.zeros(steps + 2, dtype)
         # A restart leaves old vectors behind; they have no part in the new basis.
@@ -109,7 +112,7 @@ def smallest_krylov(
         coupling = norm_of(rest)
         seen = jnp.sqrt(jnp.sum(row * row) + coupling**2)
         return s._replace(
-            basis=s.basis.at[s.used + 1].set(rest / nonzero(coupling)),
+            basis=placement.whole(s.basis.at[s.used + 1].set(rest / nonzero(coupling))),
             projected=s.projected.at[s.used].set(row[:-1]).at[:, s.used].set(row[:-1]),
             used=s.used + more,
             coupling=jnp.where(more, coupling, s.coupling),
@@ -123,7 +126,7 @@ def smallest_krylov(
         low = dot(s.mixture.T, dot(s.projected[:steps, :steps], s.mixture))
         kept = dot(s.mixture.T, s.basis[:steps])
         return s._replace(
-            basis=s.basis.at[keep].set(s.basis[steps]).at[:keep].set(kept),
+            basis=placement.whole(s.basis.at[keep].set(s.basis[steps]).at[:keep].set(kept)),
             projected=jnp.pad(low, (0, steps + 1 - keep)),
             used=jnp.int32(keep),
             restarts=s.restarts + 1,
@@ -155,7 +158,7 @@ def smallest_krylov(
 
     zero, none = jnp.zeros((), dtype), jnp.int32(0)
     first = _Search(
-        basis=jnp.zeros((steps + 2, n), dtype).at[0].set(direction),
+        basis=placement.whole(jnp.zeros((steps + 2, n), dtype).at[0].set(direction)),
         projected=jnp.zeros((steps + 1, steps + 1), dtype),
         used=none,
         coupling=zero + jnp.inf,
@@ -176,7 +179,7 @@ def smallest_krylov(
         return first | (may & (s.residual > tolerance.over(s.scale).allowed(s.norm)))
 
     s = lax.while_loop(unfinished, cycle, lax.fori_loop(0, LOOK_EVERY, extend, first))
-    vector = unit(dot(s.mixture[:, 0], s.basis[:steps]))
+    vector = placement.whole(unit(dot(s.mixture[:, 0], s.basis[:steps])))
     # the formula for the residual does not know of the products' own rounding
     residual = jnp.maximum(s.residual, jnp.finfo(dtype).eps * s.norm)
     converged = residual <= tolerance.over(s.scale).allowed(s.norm)

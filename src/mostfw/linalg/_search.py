@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, ArrayLike
 
+from .. import placement
 from ..errors import InvalidInputError, ShapeError
 from ..operators import (
     DenseMatrix,
@@ -78,7 +79,9 @@ def smallest_eigenpair(
         if start.shape != (n,):
             raise ShapeError(f"start has shape {start.shape}, the operator needs ({n},)")
     limit = Accuracy.of(tolerance, operator.dtype)
-    formed = _formed(operator) if fallback and n < SURE_BELOW else None
+    if placement.active():  # LAPACK would ask for the whole matrix on every device
+        dense_below = 0
+    formed = _formed(operator) if fallback and n < _sure_below() else None
     if n < dense_below:
         matrix = operator.dense()
         found = smallest_dense(matrix, limit)
@@ -90,6 +93,10 @@ def smallest_eigenpair(
     if formed is None:
         return found
     return _or_surely(found, jnp.isfinite(found.value) & ~found.converged, formed)
+
+
+def _sure_below() -> int:
+    return 0 if placement.active() else SURE_BELOW
 
 
 def _or_surely(found: Eigenpair, failed: Array, matrix: Callable[[], Array]) -> Eigenpair:
@@ -169,7 +176,7 @@ def leading_singular_pair(
     """
     matrix = as_matrix(matrix)
     flipped, small = matrix.shape[0] < matrix.shape[1], min(matrix.shape)
-    dense = isinstance(matrix, DenseMatrix) and small < dense_below
+    dense = isinstance(matrix, DenseMatrix) and small < dense_below and not placement.active()
     # The scale keeps the squares from overflow. Where the entries are not known it costs a product.
     gram, probes = _NegativeGram(matrix, jnp.ones((), matrix.dtype), flipped), 0
     if isinstance(matrix, DenseMatrix):

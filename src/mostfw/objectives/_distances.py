@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import checks, trees
+from .. import checks, placement, trees
 from ..errors import InvalidInputError, ShapeError
 from ..operators import dot
 from ..terms import Numbers
@@ -75,9 +75,8 @@ class SquaredDistances(LinearForm):
     def matrix(self) -> jax.Array:
         """D, formed anew: by products, since n^2 sums of differences take several times longer."""
         points, squares = self._with_squares()
-        products = dot(points, points.T)
-        # a product of matrices is symmetric up to rounding, its sum with its transpose exactly
-        distances = jnp.maximum(squares + squares.T - (products + products.T), 0)
+        products = placement.by_rows(dot(points, points.T))
+        distances = jnp.maximum(squares + squares.T - _twice(products), 0)
         return jnp.where(jnp.eye(self.side, dtype=bool), 0, distances)
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
@@ -109,6 +108,12 @@ class SquaredDistances(LinearForm):
             (SquaredDistances(points), x),
             (SquaredDistances(points, batch=4, sampling="shuffled"), x),
         ]
+
+
+def _twice(products: jax.Array) -> jax.Array:
+    """A product of matrices is symmetric up to rounding, its sum with its transpose exactly. Where
+    rows are on several devices the transpose is elsewhere, and rounding must do."""
+    return 2 * products if placement.active() else products + products.T
 
 
 def _centred(points: Any) -> np.ndarray:

@@ -1,0 +1,90 @@
+"""Runs over several devices make the steps of one device, and no device ever has a whole matrix."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from sharded import DEVICES, DRAWN, LARGE
+
+WORKER = Path(__file__).with_name("sharded.py")
+# A triangle inequality looks at three pairs of nodes: with all of them, or a table of them, devices
+# must tell each other all of x. Drawn ones need no more than what is drawn.
+TELLS_ALL = {"cut/most-fw", "cut/most-al+"}
+
+
+@pytest.fixture(scope="module")
+def found():
+    flags = f"--xla_force_host_platform_device_count={DEVICES} --xla_backend_optimization_level=0"
+    if version("jaxlib").startswith("0.10."):  # as in conftest.py: nothing is of the last bits
+        flags += " --xla_cpu_use_fusion_emitters=false"
+    run = subprocess.run(
+        [sys.executable, str(WORKER)],
+        env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    return json.loads(run.stdout)
+
+
+# Each test looks at all cases, and is not one test a case: of many, both workers of `make test`
+# would take some, and each would run the process above.
+def test_one_step_is_that_of_one_device(found):
+    for case, one in found["cases"].items():
+        assert ".x" in one["differences"] and ".atom.vector" in one["differences"]
+        far = {name: d for name, d in one["differences"].items() if not d <= 1e-10}
+        assert far == {}, case
+
+
+def test_many_steps_end_within_seed_noise(found):
+    for case, one in found["cases"].items():
+        for measure, *singles in zip(one["sharded"], *one["singles"], strict=True):
+            noise = max(singles) - min(singles)
+            assert min(singles) - noise <= measure <= max(singles) + noise, case
+
+
+def test_each_device_holds_its_rows(found):
+    for case, one in found["cases"].items():
+        assert "rows" in one["spec"], case
+        assert one["shards"] == [[one["rows"] // DEVICES, one["rows"]]], case
+
+
+def test_no_collective_has_a_matrix(found):
+    for case, one in found["cases"].items():
+        limit = max(one["rows"] ** 2 // DEVICES, DRAWN + 1)
+        sizes = [max(map(math.prod, shapes)) for _, shapes in one["collectives"]]
+        assert sizes, case  # devices do tell each other things
+        assert (max(sizes) >= limit) == (case in TELLS_ALL), case
+
+
+def test_a_device_holds_its_share(found):
+    one, many = found["bytes"]["1"], found["bytes"][str(DEVICES)]
+    assert many["held"] < one["held"] / 4
+    point = 8 * LARGE**2
+    assert many["given_away"] >= 3 * point / DEVICES  # x, y and the trimming's reference
+    assert many["largest"] <= LARGE
+
+
+def test_runs_go_on_over_other_meshes(found):
+    solved = found["solved"]
+    assert solved["devices"] == [DEVICES, 4, 1, 2]
+    assert solved["iterations"] == [20, 40, 60, 80]
+    assert solved["on_host"] == "ndarray"
+    continued, plain = solved["objectives"]
+    assert continued == pytest.approx(plain, rel=1e-3)
+
+
+def test_meshes_that_do_not_fit_are_refused(found):
+    uneven, many, flag, vectors, axis = found["refused"]
+    assert "3 devices" in uneven and "64 rows" in uneven and "mesh=2" in uneven
+    assert "mesh is 9" in many and "from 1 to 8" in many
+    assert "mesh is True" in flag
+    assert "(8,)" in vectors and "leave it out" in vectors
+    assert "('columns',)" in axis
