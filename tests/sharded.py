@@ -3,6 +3,7 @@ starts (XLA_FLAGS), so this is a process of its own, which prints what it found 
 
 import json
 import shutil
+import sys
 import tempfile
 import time
 from functools import cache
@@ -21,6 +22,7 @@ AHEAD, STEPS, SEEDS = 5, 200, 5
 LARGE = 512  # rows, where memory is looked at
 DRAWN = 200
 METHODS = ("most-fw", "most-fw+", "t-most-fw", "cgal", "most-al", "most-al+")
+FEW = [("kmeans", "t-most-fw"), ("kmeans", "most-al+"), ("cut", "most-fw"), ("cut", "most-fw+")]
 CASES = [
     *(("kmeans", name) for name in METHODS),
     *(("cut", name) for name in ("most-fw", "most-fw+", "most-al+")),
@@ -184,6 +186,7 @@ def refused():
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    found = {"cases": {"/".join(case): one_case(*case) for case in CASES}}
+    cases = FEW if sys.argv[1:] == ["few"] else CASES
+    found = {"cases": {"/".join(case): one_case(*case) for case in cases}}
     found["bytes"] = {devices: bytes_of(devices) for devices in (1, DEVICES)}
     print(json.dumps({**found, "solved": solved(), "refused": refused()}))

@@ -521,8 +521,10 @@ def test_a_value_that_turns_nan_is_found_at_its_iteration(k):
         f"objective Online is NaN or infinite at iteration {k}. Check its function",
     )
     assert error.iteration == k
-    if k <= 5:
-        assert error.result is None  # nothing was recorded yet
+    if k == 1:
+        assert error.result is None  # not even the start could be evaluated
+    elif k <= 5:
+        assert [record.iteration for record in error.result.history] == [0]  # the start
     else:
         assert error.result.status is fw.Status.NON_FINITE
         assert np.all(np.isfinite(error.result.x))

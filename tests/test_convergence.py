@@ -65,7 +65,7 @@ def test_most_fw_on_the_published_graph_and_its_lead_over_shcgm(whole):
 
 
 @needs_graph
-@pytest.mark.slow
+@pytest.mark.study
 def test_hfw_on_the_published_graph(whole):
     gap, feasibility = end(whole, fw.methods.hfw(1.0))
     assert gap <= 0.001

@@ -37,6 +37,7 @@ class Filling(MatrixCompletion):
         raise AttributeError("only transform")
 
 
+@pytest.mark.study
 def test_scikit_learn_accepts_it():
     failing = dict.fromkeys(CALLING_PREDICT, PAIRS)
     estimator_checks.check_estimator(MatrixCompletion(**QUICK), expected_failed_checks=failing)

@@ -48,6 +48,11 @@ CASES = [
     *[(max_cut, name) for name in WHOLE],
     *[(lambda n: kmeans(n, plus=True), name) for name in ("most-fw+", "h-sag-cgm")],
 ]
+# some of each kind in every `make test`, all of them in `make studies`
+CASES = [
+    case if index % 3 == 1 else pytest.param(*case, marks=pytest.mark.study)
+    for index, case in enumerate(CASES)
+]
 
 
 @pytest.mark.slow
@@ -245,7 +250,8 @@ def compiled_programs(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(resources.maps_in_use() is None, reason="needs /proc")
-def test_a_thousand_solves_hold_no_more_than_fifty(monkeypatch):
+@pytest.mark.parametrize("count", [300, pytest.param(1000, marks=pytest.mark.study)])
+def test_a_thousand_solves_hold_no_more_than_fifty(count, monkeypatch):
     method = fw.methods.most_fw(mu_c=1.0)
 
     def solve_some(first, count):
@@ -255,7 +261,7 @@ def test_a_thousand_solves_hold_no_more_than_fifty(monkeypatch):
     solve_some(0, 50)
     arrays, maps, before = len(jax.live_arrays()), resources.maps_in_use(), resident_bytes()
     compiled = compiled_programs(monkeypatch)
-    solve_some(50, 1000)
+    solve_some(50, count)
     assert not compiled
     assert len(jax.live_arrays()) <= arrays
     assert resources.maps_in_use() < maps + 50

@@ -405,8 +405,17 @@ FEASIBLE = {
 }
 
 
-@pytest.mark.parametrize("name", [*MATRIX_METHODS, *PLUS_METHODS])
-@pytest.mark.parametrize("case", FEASIBLE)
+@pytest.mark.parametrize(
+    "case, name",
+    [
+        # of these two every program takes seconds to compile
+        pytest.param(case, name, marks=pytest.mark.study)
+        if name in ("zo-most-fw", "h-spider-fw") and case != "zero objective"
+        else (case, name)
+        for case in FEASIBLE
+        for name in (*MATRIX_METHODS, *PLUS_METHODS)
+    ],
+)
 def test_degenerate_problems(case, name):
     cost, G, level, optimum = FEASIBLE[case]
     plus = name in PLUS_METHODS

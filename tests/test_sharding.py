@@ -18,13 +18,13 @@ WORKER = Path(__file__).with_name("sharded.py")
 TELLS_ALL = {"cut/most-fw", "cut/most-al+"}
 
 
-@pytest.fixture(scope="module")
-def found():
+@pytest.fixture(scope="module", params=["few", pytest.param("all", marks=pytest.mark.study)])
+def found(request):
     flags = f"--xla_force_host_platform_device_count={DEVICES} --xla_backend_optimization_level=0"
     if version("jaxlib").startswith("0.10."):  # as in conftest.py: nothing is of the last bits
         flags += " --xla_cpu_use_fusion_emitters=false"
     run = subprocess.run(
-        [sys.executable, str(WORKER)],
+        [sys.executable, str(WORKER), request.param],
         env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
