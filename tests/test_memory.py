@@ -13,6 +13,7 @@ from benchmarks import instances
 import mostfw as fw
 from mostfw import memory, resources
 from mostfw.frank_wolfe import advance, start
+from mostfw.trees import replaced
 
 GB = 10**9
 LAPTOP = 16 * GB
@@ -175,7 +176,7 @@ def test_every_method_has_an_estimate_below_the_rough_one(name):
 
 
 def test_float32_takes_half():
-    method = fw.methods.most_fw(mu_c=1.0)
+    method = replaced(fw.methods.most_fw(mu_c=1.0), lmo_precision="full")
     double, single = (
         memory.estimate(kmeans(2000, dtype=dtype), method) for dtype in (np.float64, np.float32)
     )

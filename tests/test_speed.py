@@ -38,9 +38,9 @@ def after(problem, method, steps):
 @pytest.mark.parametrize(
     ("name", "options", "most"),
     [
-        ("most-fw", {}, 3.4),
+        ("most-fw", {}, 2.9),
         ("most-fw+", {"constraint_batch": 0.01}, 3.4),
-        ("t-most-fw", {}, 4.4),
+        ("t-most-fw", {}, 3.9),
     ],
 )
 def test_a_step_holds_few_matrices(name, options, most):

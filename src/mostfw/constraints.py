@@ -251,6 +251,11 @@ class Affine(Term):
         back = self.map.adjoint(residual, trees.structure_of(x))
         return trees.plus(y, self.gain(numbers), back), replaced(memo, guess=guess)
 
+    def told(self, x: Point, numbers: Numbers, memo: Memo) -> tuple[jax.Array, Memo]:
+        """The u whose G'u `push` adds, and the memo."""
+        residual, guess = self._remembered(x, numbers, memo)
+        return self.gain(numbers) * residual, replaced(memo, guess=guess)
+
     def _remembered(
         self, x: Point, numbers: Numbers, memo: Memo
     ) -> tuple[jax.Array, jax.Array | None]:

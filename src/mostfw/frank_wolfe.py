@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -11,10 +12,10 @@ from jax import lax
 
 from . import counting, placement, trees
 from .constraints import Affine
+from .directions import Aim, Applied, Lean
 from .domains import LinearMinimum
 from .linalg import Accuracy
 from .method import Method
-from .operators import SymmetricOperator
 from .problem import Problem
 from .shuffling import Turn
 from .sight import Estimate, Sight, when
@@ -42,12 +43,13 @@ class State(eqx.Module):
     estimate: Estimate
     memory: Any  # the tracker's
     memos: tuple[Any, ...]  # of the constraints that are handled exactly, at x_k
-    reference: Point | None  # trimming: the direction of the last LMO call
+    reference: Point | Lean | None  # trimming: the direction of the last LMO call
     lmo: jax.Array
     lmo_skipped: jax.Array
     matvecs: jax.Array
     fallbacks: jax.Array  # LMOs that had to be solved in the slower, sure way
     level: jax.Array  # |<y_j, x_j>| at the last power of two: the unit of the LMO's error
+    unit: jax.Array  # the largest entry of a lean direction then
     failed: jax.Array  # the first iteration whose direction was not finite, else 0
 
 
@@ -66,6 +68,11 @@ def start(problem: Problem, method: Method) -> State:
     for constraint, memo in zip(method.exact_constraints(problem), memos, strict=True):
         if memo is not None and memo.sampled:  # a table begins with every row at the start
             estimate = estimate.counted(constraint, constraint.total)
+    reference = None if method.trimming is None else trees.zeros(structure)
+    if reference is not None and method.lean:
+        numbers = numbers_at(0, method.smoothing, method.rho, estimate.size, dtype)  # pyright: ignore[reportArgumentType]
+        aim = Aim.at(estimate, x, method.exact_constraints(problem), memos, numbers)
+        reference = aim.formed(method.lmo_dtype(problem), jnp.ones((), dtype))[0]
     first = State(
         k=jnp.zeros((), jnp.int32),
         x=x,
@@ -74,12 +81,13 @@ def start(problem: Problem, method: Method) -> State:
         estimate=estimate,
         memory=method.tracker.start(method.terms(problem), structure, dtype),
         memos=memos,
-        reference=None if method.trimming is None else trees.zeros(structure),
+        reference=reference,
         lmo=counting.zero(),
         lmo_skipped=counting.zero(),
         matvecs=counting.zero(),
         fallbacks=counting.zero(),
         level=jnp.zeros((), dtype),
+        unit=jnp.ones((), dtype),
         failed=jnp.zeros((), jnp.int32),
     )
     return placement.constrained(first, structure)
@@ -159,35 +167,6 @@ def _aim(
     return s, tuple(renewed)
 
 
-class Applied(SymmetricOperator):
-    """The direction as products with vectors, from x, y and the constraints: never a matrix."""
-
-    stored: jax.Array
-    factor: jax.Array
-    x: jax.Array
-    constraints: tuple[Affine, ...]
-    memos: tuple[Any, ...]
-    numbers: Numbers
-
-    @property
-    def size(self) -> int:
-        return self.x.shape[0]
-
-    @property
-    def dtype(self) -> Any:
-        return self.x.dtype
-
-    def matvec(self, v: jax.Array) -> jax.Array:
-        # The barrier keeps what x and y are made into inside the loop over products; outside it
-        # would be a matrix after all.
-        x, v = lax.optimization_barrier((self.x, v))
-        # A sum, as in the maps' products: on a GPU it stores nothing of the size of x.
-        product = self.factor * jnp.sum(self.stored * v, axis=1)
-        for constraint, memo in zip(self.constraints, self.memos, strict=True):
-            product = product + constraint.product(v, x, self.numbers, memo)
-        return placement.by_rows(product)
-
-
 def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = None) -> State:
     """One iteration: draw, track, direct, minimise (or trim), and leave the move pending."""
     k = state.k + 1
@@ -205,12 +184,18 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
             estimate = estimate.counted(constraint, constraint.batch)
         memos.append(constraint.ascended(memo, x, numbers, state.eta, xi))
     memos = tuple(memos)
-    if method.direction == "applied":
-        s = Applied(estimate.stored, estimate.factor, x, exact, memos, numbers)
+    minimise = Minimisation(problem, method, state, k, lmo_key, method.accuracy(k, level))
+    unit = state.unit
+    if method.lean:
+        aim = Aim.at(estimate, x, exact, memos, numbers)
+        unit = lax.cond(k & (k - 1) == 0, lambda: aim.largest(), lambda: state.unit)
+        found, skipped, reference, memos = minimise.along(aim, unit)
     else:
-        s, memos = _aim(problem, method, x, estimate.y, numbers, memos)
-    accuracy = method.accuracy(k, level)
-    found, skipped, reference = _minimise(problem, method, state, s, k, lmo_key, accuracy)
+        if method.direction == "applied":
+            s = Applied(estimate.stored, estimate.factor, x, exact, memos, numbers)
+        else:
+            s, memos = _aim(problem, method, x, estimate.y, numbers, memos)
+        found, skipped, reference = minimise(s)
     healthy = jnp.isfinite(found.value)
     return State(
         k=k,
@@ -226,6 +211,7 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
         matvecs=counting.plus(state.matvecs, found.matvecs),
         fallbacks=counting.plus(state.fallbacks, found.fallbacks),
         level=level,
+        unit=unit,
         failed=jnp.where((state.failed == 0) & ~healthy, k, state.failed),
     )
 
@@ -267,29 +253,52 @@ def _renewed(
     )
 
 
-def _minimise(
-    problem: Problem,
-    method: Method,
-    state: State,
-    s: Point,
-    k: jax.Array,
-    key: Any,
-    accuracy: Accuracy,
-) -> tuple[LinearMinimum, jax.Array, Point | None]:
-    def call() -> LinearMinimum:
-        return problem.domain.lmo(s, key=key, start=state.atom, tolerance=accuracy)
+@dataclasses.dataclass(frozen=True)
+class Minimisation:
+    """This iteration's LMO call, or none where trimming allows it."""
 
-    if method.trimming is None or state.reference is None:
-        return call(), jnp.zeros((), bool), None
-    skip = method.trimming.may_skip(s, state.reference, k)
+    problem: Problem
+    method: Method
+    state: State
+    k: jax.Array
+    key: Any
+    accuracy: Accuracy
 
-    def again() -> LinearMinimum:
-        zero = jnp.zeros((), state.eta.dtype)
-        return LinearMinimum(state.atom, zero, jnp.zeros((), jnp.int32))
+    def __call__(self, s: Any) -> tuple[LinearMinimum, jax.Array, Point | None]:
+        """Over a direction that is there: the minimum, whether the call was skipped, and what
+        trimming compares the next direction with."""
+        if self.method.trimming is None:
+            return self._called(s, self.accuracy), jnp.zeros((), bool), None
+        skip = self.method.trimming.may_skip(s, self.state.reference, self.k)
+        found = self._unless(skip, s, self.accuracy)
+        return found, skip, when(~skip, lambda _: s, self.state.reference)
 
-    # Only the atom goes through the branch: passing n x n arrays through it would copy them.
-    found = lax.cond(skip, again, call)
-    return found, skip, when(~skip, lambda _: s, state.reference)
+    def along(
+        self, aim: Aim, unit: jax.Array
+    ) -> tuple[LinearMinimum, jax.Array, Lean | None, tuple[Any, ...]]:
+        """Over a direction that is still to be formed; and the constraints' memos."""
+        dtype, trimming = self.method.lmo_dtype(self.problem), self.method.trimming
+        accuracy = self.accuracy.over(unit)
+        if trimming is None:
+            lean, memos = aim.formed(dtype, unit)
+            return self._called(lean, accuracy), jnp.zeros((), bool), None, memos
+        assert isinstance(self.state.reference, Lean)
+        skip = trimming.may_skip_along(aim, self.state.reference, unit, self.k)
+        # Made where the old one is, and only where it is needed: no copy, and no third matrix.
+        reference = when(~skip, lambda _: aim.formed(dtype, unit)[0], self.state.reference)
+        found = self._unless(skip, reference, accuracy)
+        return found, skip, reference, aim.memos
+
+    def _called(self, s: Any, accuracy: Accuracy) -> LinearMinimum:
+        return self.problem.domain.lmo(s, key=self.key, start=self.state.atom, tolerance=accuracy)
+
+    def _unless(self, skip: jax.Array, s: Any, accuracy: Accuracy) -> LinearMinimum:
+        def again() -> LinearMinimum:
+            zero = jnp.zeros((), self.state.eta.dtype)
+            return LinearMinimum(self.state.atom, zero, jnp.zeros((), jnp.int32))
+
+        # Only the atom goes through the branch: passing n x n arrays through it would copy them.
+        return lax.cond(skip, again, lambda: self._called(s, accuracy))
 
 
 @eqx.filter_jit(donate="all-except-first")

@@ -317,6 +317,8 @@ def _step_bytes(problem: Problem, method: Method) -> int:
     item, point = problem.dtype.itemsize, _bytes(problem.structure)
     terms, exact = method.terms(problem), method.exact_constraints(problem)
     direction = 0.0 if method.direction == "applied" else 1.0
+    if method.lean and method.trimming is None:
+        direction = method.lmo_dtype(problem).itemsize / item
     if not all(term.symmetric for term in (*terms, *exact)):
         direction += 1  # made symmetric, or a gradient that is moved to where the direction is
     gradients = float(sum(map(_gradient_points, terms)))

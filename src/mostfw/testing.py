@@ -128,6 +128,9 @@ def check_map(linear_map: LinearMap, like: Any, symmetric: bool = False) -> None
         _close(jnp.sum(image * u), trees.inner(x, back), "<Gx, u> = <x, G'u>")
         if linear_map.symmetric:
             _close(back, trees.symmetrised(back), "a symmetric map's adjoint is symmetric")
+            if hasattr(structure, "shape"):
+                v = jax.random.normal(next(keys), structure.shape[1:], structure.dtype)
+                _close(linear_map.product(u, v, structure), back @ v, "product is (G'u) v")
 
         def twice(rows: jax.Array) -> jax.Array:
             return 2 * rows

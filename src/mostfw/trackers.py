@@ -294,11 +294,11 @@ class Table(Tracker):
         for term in terms:
             total = trees.zeros(structure)
             if term.whole:
-                memory.append((total, (), ()))
+                memory.append((total, ()))
                 continue
             message = jax.eval_shape(lambda term=term: self._one_message(term, structure))
             table = jax.tree.map(lambda m: jnp.zeros((term.slots, *m.shape[1:]), m.dtype), message)  # noqa: B023
-            memory.append((total, table, jnp.zeros(term.slots, jnp.int32)))
+            memory.append((total, table))
         return tuple(memory)
 
     def _one_message(self, term: Term, structure: Any) -> Any:
@@ -310,19 +310,16 @@ class Table(Tracker):
     ) -> tuple[Estimate, Any]:
         y = trees.zeros(trees.structure_of(estimate.stored))
         renewed = []
-        for term, xi, (total, table, owner) in zip(here.terms, here.draws, memory, strict=True):
+        for term, xi, (total, table) in zip(here.terms, here.draws, memory, strict=True):
             factor = term.gain(here.numbers)
             if term.whole:
                 y = term.add_whole(y, 1.0, here.x, here.numbers)
-                renewed.append((total, table, owner))
+                renewed.append((total, table))
                 continue
             slot = term.slot(xi)
             new = term.table_message(term.look(here.x, xi), xi, here.numbers)
             old = jax.tree.map(lambda t: t[slot], table)  # noqa: B023
-            # With replacement a summand may be drawn twice; only the draw that owns it counts.
-            turn = jnp.arange(slot.shape[0], dtype=jnp.int32)
-            owner = owner.at[slot].set(turn)
-            first = owner[slot] == turn
+            first, table = _drawn_first(table, slot)
             change = jax.tree.map(jnp.subtract, new, old)
             once = jax.tree.map(lambda m: m * _beside(first, m), change)  # noqa: B023
             if self.unbiased:
@@ -334,7 +331,7 @@ class Table(Tracker):
             if not self.unbiased:
                 y = trees.plus(y, factor, total)
             table = jax.tree.map(lambda t, m: t.at[slot].set(m), table, new)  # noqa: B023
-            renewed.append((total, table, owner))
+            renewed.append((total, table))
         return here.count(estimate).holding(y), tuple(renewed)
 
     def __str__(self) -> str:
@@ -343,6 +340,22 @@ class Table(Tracker):
     @staticmethod
     def examples() -> list[Tracker]:
         return [Table(), Table(unbiased=True)]
+
+
+def _drawn_first(table: Any, slot: jax.Array) -> tuple[jax.Array, Any]:
+    """Which draws count: with replacement a summand may be drawn twice, and only one is its owner.
+
+    Owners are found by what is left when all write their number to their places; the places are
+    those of the table that are about to be written anew, for an array of their own would be as
+    large as the table.
+    """
+    leaves, tree = jax.tree.flatten(table)
+    marks = leaves[0].reshape(leaves[0].shape[0], -1)
+    assert slot.shape[0] <= 2**24, "single precision can tell these numbers apart"
+    turn = jnp.arange(slot.shape[0], dtype=marks.dtype)
+    marks = marks.at[slot, 0].set(turn)
+    first = marks[slot, 0] == turn
+    return first, jax.tree.unflatten(tree, [marks.reshape(leaves[0].shape), *leaves[1:]])
 
 
 def _beside(flags: jax.Array, message: jax.Array) -> jax.Array:

@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from . import placement, trees
+from . import trees
+from .directions import Aim, Lean, first_rows
 from .schedules import Schedule
 from .trees import Point
 
-GLANCE, READ_AT_ONCE = 16, 2**17  # an array this small is not worth a glance
+READ_AT_ONCE = 2**17  # an array this small is not worth a glance
 
 
 class Trimming(eqx.Module):
@@ -37,6 +38,15 @@ class Trimming(eqx.Module):
             threshold = threshold * trees.norm(direction)
         return (k > 1) & _nearer(direction, reference, threshold)
 
+    def may_skip_along(self, aim: Aim, reference: Lean, unit: jax.Array, k: Any) -> jax.Array:
+        """The same of a direction that is not formed yet, and whose entries are about `unit`."""
+        limit = jnp.asarray(self.tau(k), unit.dtype)
+        if self.relative:
+            limit = limit * unit * aim.norm(unit)
+        near = aim.distance(reference, limit, glance=True) < 1
+        whole = lambda: aim.distance(reference, limit) < 1  # noqa: E731
+        return (k > 1) & (limit > 0) & lax.cond(near, whole, lambda: False)
+
     def __str__(self) -> str:
         unit = " ||s_k||" if self.relative else ""
         return f"skip while ||s_k - v|| < {self.tau}{unit}"
@@ -59,13 +69,6 @@ def _nearer(a: Point, b: Point, limit: Any) -> jax.Array:
     u, v = pairs[0]
     if u.size < READ_AT_ONCE:
         return (used(pairs) < 1) & (limit > 0)
-    glance = used([(_first(u), _first(v))])
+    glance = used([(first_rows(u), first_rows(v))])
     # NaN goes on to the second look, and ends as "no" there
     return lax.cond(glance >= 1, lambda: False, lambda: used(pairs) < 1) & (limit > 0)
-
-
-def _first(a: jax.Array) -> jax.Array:
-    """The first rows; of a matrix whose rows are on several devices, what all have: columns."""
-    if placement.active() and a.ndim == 2:
-        return a[:, : a.shape[1] // GLANCE]
-    return a[: a.shape[0] // GLANCE]

@@ -78,17 +78,21 @@ class Spectrahedron(Domain):
         ]
         values = jnp.stack([pair.value for pair in pairs])
         lowest, where = jnp.min(values), jnp.argmin(values)
-        trace = jnp.asarray(self.trace, values.dtype)
+        # a direction may be of less precision than the point
+        dtype = values.dtype if starts[0] is None else starts[0].scale.dtype
+        trace = jnp.asarray(self.trace, dtype)
         # `~(lowest >= 0)` lets NaN through, so that a broken direction is seen and not hidden.
         active = True if self.equality else ~(lowest >= 0)
-        scale = jnp.where(active, trace, 0)
+        scale = jnp.where(active, trace, 0).astype(dtype)
         chosen = [
-            atoms.RankOneSymmetric(pair.vector, jnp.where(where == index, scale, 0))
+            atoms.RankOneSymmetric(
+                linalg.as_unit(pair.vector, dtype), jnp.where(where == index, scale, 0)
+            )
             for index, pair in enumerate(pairs)
         ]
         return LinearMinimum(
             self._tree(chosen),
-            jnp.where(active, trace * lowest, 0),
+            jnp.where(active, trace * lowest.astype(dtype), 0),
             sum((pair.matvecs for pair in pairs), no_products()),
             sum((pair.fallbacks for pair in pairs), no_products()),
         )

@@ -6,7 +6,7 @@ multiplied: a Krylov basis, completely reorthogonalised, with thick restarts.
 """
 
 from ._krylov import LOOK_EVERY, RANDOM_SHARE, RESTARTS, STEPS
-from ._pairs import Accuracy, Eigenpair, SingularPair
+from ._pairs import Accuracy, Eigenpair, SingularPair, as_unit
 from ._search import DENSE_BELOW, leading_singular_pair, smallest_eigenpair
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Accuracy",
     "Eigenpair",
     "SingularPair",
+    "as_unit",
     "leading_singular_pair",
     "smallest_eigenpair",
 ]

@@ -25,6 +25,17 @@ def unit(v: Array) -> Array:
     return v / nonzero(norm_of(v))
 
 
+def as_unit(v: Array, dtype: Any) -> Array:
+    """A vector of norm 1 in another precision, where it must be made one again.
+
+    >>> import jax.numpy as jnp
+    >>> from mostfw.linalg import as_unit
+    >>> as_unit(jnp.array([0.6, 0.8]), "float32").dtype
+    dtype('float32')
+    """
+    return v if v.dtype == dtype else unit(v.astype(dtype))
+
+
 def generic(n: int, dtype: Any) -> Array:
     """A fixed vector that no structured matrix is likely to have as its orthogonal."""
     return unit(jnp.cos(jnp.arange(1, n + 1, dtype=dtype) ** 2))

@@ -28,6 +28,8 @@ class LinearMap(eqx.Module):
 
     sampleable: ClassVar[bool] = True
     stored: ClassVar[bool] = True  # whether Gx is an array that one can have at once
+    thin: ClassVar[bool] = False  # whether `product` takes only a few passes over vectors
+    pointwise: ClassVar[bool] = False  # whether each entry of Gx and of G'u is one of x and of u
 
     @property
     def symmetric(self) -> bool:

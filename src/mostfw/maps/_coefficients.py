@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -27,6 +27,8 @@ class Diagonal(OfSquare):
     >>> Diagonal().forward(jnp.arange(4.0).reshape(2, 2)).tolist()
     [0.0, 3.0]
     """
+
+    thin: ClassVar[bool] = True
 
     def forward(self, x: Point) -> jax.Array:
         return jnp.diagonal(x)

@@ -55,6 +55,7 @@ class Identity(LinearMap):
     [1.0, 1.0]
     """
 
+    pointwise: ClassVar[bool] = True
     is_symmetric: bool = eqx.field(static=True)
     side: int = eqx.field(static=True)
 
@@ -120,6 +121,8 @@ class RowSums(OfSquare):
     >>> RowSums().forward(jnp.eye(2)).tolist()
     [1.0, 1.0]
     """
+
+    thin: ClassVar[bool] = True
 
     def forward(self, x: Point) -> jax.Array:
         return jnp.sum(x, axis=1)
@@ -227,6 +230,7 @@ class Trace(OfSquare):
     """
 
     sampleable: ClassVar[bool] = False
+    thin: ClassVar[bool] = True
 
     def forward(self, x: Point) -> jax.Array:
         return jnp.trace(x)[None]
@@ -238,6 +242,9 @@ class Trace(OfSquare):
 
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         return u[0] * jnp.eye(*structure.shape, dtype=u.dtype)
+
+    def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
+        return u[0] * v
 
     @staticmethod
     def examples() -> list[tuple[LinearMap, Any, bool]]:
@@ -255,6 +262,7 @@ class TotalSpread(OfSquare):
     """
 
     sampleable: ClassVar[bool] = False
+    thin: ClassVar[bool] = True
 
     def forward(self, x: Point) -> jax.Array:
         return (x.shape[0] * jnp.trace(x) - jnp.sum(x))[None]
@@ -268,6 +276,9 @@ class TotalSpread(OfSquare):
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         n = structure.shape[0]
         return u[0] * (n * jnp.eye(n, dtype=u.dtype) - 1)
+
+    def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
+        return u[0] * (structure.shape[0] * v - jnp.sum(v))
 
     @staticmethod
     def examples() -> list[tuple[LinearMap, Any, bool]]:

@@ -1,0 +1,153 @@
+"""Directions that are made so that little is read: the same matrix, and LMOs as exact as asked."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mostfw as fw
+from mostfw import frank_wolfe
+from mostfw.directions import Aim, Lean
+from mostfw.method import LEAN_FROM
+from mostfw.trees import replaced
+
+SIDE = LEAN_FROM
+POINTS = np.random.default_rng(0).standard_normal((SIDE, 4))
+
+
+def clusters(constraint_batch=None, scale=1.0):
+    return fw.problems.kmeans(scale * POINTS, 3, batch=0.05, constraint_batch=constraint_batch)
+
+
+def graph_problem():
+    rng = np.random.default_rng(1)
+    edges = [tuple(rng.choice(SIDE, 2, replace=False)) for _ in range(3 * SIDE)]
+    return fw.problems.max_cut(fw.graphs.as_graph(edges))
+
+
+def covariance():
+    return fw.problems.covariance(factor=np.random.default_rng(0).random((SIDE, 4)), batch=20)
+
+
+CASES = {
+    "most-fw": clusters,
+    "most-fw+": lambda: clusters(0.05),
+    "most-al": clusters,
+    "most-al+": lambda: clusters(0.05),
+    "cgal": graph_problem,
+    "t-most-fw": clusters,
+    "hfw": covariance,
+}
+
+
+def stepped(problem, method, steps):
+    """The state after some steps, and what a test needs to look at it."""
+    with problem.precision():
+        method = method.bind(problem)
+        core = problem.on_device().core()
+        state = frank_wolfe.start(core, method)
+        fixed = (core, method, jax.random.PRNGKey(0), jnp.asarray(steps, jnp.int32), None)
+        return core, method, frank_wolfe.advance((*fixed, jnp.asarray(1, jnp.int32)), state)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_lean_direction_is_the_direction(name):
+    given = {"tau_0": 1.0} if name.startswith("t-") else {}
+    problem = CASES[name]()
+    core, method, state = stepped(problem, fw.methods.get(name, **given), 7)
+    assert method.lean and method.lmo_precision == "single"
+    with problem.precision():
+        exact, numbers = method.exact_constraints(core), frank_wolfe.numbers_of(method, 7, state)
+        whole, memos = frank_wolfe._aim(
+            core, method, state.x, state.estimate.y, numbers, state.memos
+        )
+        aim = Aim.at(state.estimate, state.x, exact, state.memos, numbers)
+        lean, kept = aim.formed(np.float64, state.unit)
+        made = state.unit * lean.dense()
+        np.testing.assert_allclose(made, whole, rtol=0, atol=1e-12 * np.abs(whole).max())
+        for one, other in zip(jax.tree.leaves(kept), jax.tree.leaves(memos), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        assert float(aim.norm(state.unit) * state.unit) == pytest.approx(
+            np.linalg.norm(whole), rel=1e-5
+        )
+
+
+@pytest.mark.parametrize("name", ["most-fw", "most-al", "cgal"])
+def test_an_lmo_in_single_precision_is_within_its_tolerance(name):
+    problem = CASES[name]()
+    # no share of |<y, x>|: what is left is 1e-6 of the direction's norm
+    strict = replaced(fw.methods.get(name), lmo_error=fw.schedules.Constant(0.0))
+    core, method, state = stepped(problem, strict, 12)
+    assert method.lmo_precision == "single"
+    with problem.precision():
+        numbers = frank_wolfe.numbers_of(method, 12, state)
+        s, _ = frank_wolfe._aim(core, method, state.x, state.estimate.y, numbers, state.memos)
+        values, vector = np.linalg.eigvalsh(np.asarray(s)), np.asarray(state.atom.vector)
+    assert vector.dtype == np.float64
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-15)
+    assert vector @ np.asarray(s) @ vector <= values[0] + 2e-6 * np.abs(values).max()
+
+
+def test_a_run_in_full_precision_is_that_without_lean_directions():
+    problem, method = clusters(), fw.methods.get("most-fw", lmo_tolerance=1e-12)
+    assert method.bind(problem).lmo_precision == "full"
+    core, bound, state = stepped(problem, method, 10)
+    with problem.precision():
+        plain = replaced(bound, lean=False)
+        fixed = (core, plain, jax.random.PRNGKey(0), jnp.asarray(10, jnp.int32), None)
+        start = frank_wolfe.start(core, plain)
+        other = frank_wolfe.advance((*fixed, jnp.asarray(1, jnp.int32)), start)
+    np.testing.assert_allclose(state.x, other.x, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_trimming_of_lean_directions_keeps_its_promise(relative):
+    problem = clusters()
+    tau_0 = 3.0 if relative else 30_000.0
+    method = fw.methods.get("t-most-fw", mu_c=1.0, tau_0=tau_0, relative=relative)
+    with problem.precision():
+        method = method.bind(problem)
+        core = problem.on_device().core()
+        assert method.lean
+        key, state = jax.random.PRNGKey(0), frank_wolfe.start(core, method)
+
+        @jax.jit
+        def advance(state):
+            state = frank_wolfe.step(core, method, state, key)
+            numbers = frank_wolfe.numbers_of(method, state.k, state)
+            s = frank_wolfe.direction(core, method, state.x, state.estimate.y, numbers)
+            limit = method.trimming.tau(state.k) * (jnp.linalg.norm(s) if relative else 1.0)
+            assert isinstance(state.reference, Lean)
+            distance = jnp.linalg.norm(s - state.reference.unit * state.reference.dense())
+            # the reference itself is in single precision
+            return state, distance - 1e-6 * jnp.linalg.norm(s), limit
+
+        for _ in range(60):
+            state, distance, limit = advance(state)
+            assert distance < limit
+    assert 0 < fw.Counts.of(state).lmo_skipped < 59
+
+
+def test_a_threshold_of_zero_skips_nothing():
+    method = fw.methods.get("t-most-fw", mu_c=1.0, tau_0=0.0)
+    trimmed = fw.solve(clusters(), method, iterations=20)
+    plain = fw.solve(clusters(), fw.methods.most_fw(mu_c=1.0), iterations=20)
+    assert trimmed.counts.lmo_skipped == 0
+    np.testing.assert_allclose(trimmed.x, plain.x, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_numbers_beyond_single_precision_are_minimised_over(scale):
+    """Squared distances of about 1e60 and 1e-60."""
+    usual = fw.solve(clusters(), "most-fw", iterations=30)
+    other = fw.solve(clusters(scale=scale), "most-fw", iterations=30)
+    assert other.objective / scale**2 == pytest.approx(usual.objective, rel=0.2)
+
+
+def test_single_precision_is_refused_where_it_is_not_to_be_had():
+    small = fw.problems.kmeans(POINTS[:8], 3)
+    method = replaced(fw.methods.most_fw(), lmo_precision="single")
+    with pytest.raises(fw.UnsuitableMethodError, match="side 256"):
+        fw.solve(small, method, iterations=1)
+    with pytest.raises(fw.InvalidInputError, match="lmo_precision is 'double'"):
+        replaced(fw.methods.most_fw(), lmo_precision="double")
