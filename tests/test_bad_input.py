@@ -801,3 +801,26 @@ def test_two_edges_are_edges_and_not_a_matrix():
     assert fw.graphs.as_graph([(0, 1), (1, 2)]).edges == 2
     assert fw.graphs.as_graph([(0, 1, 0.5), (1, 2, 0.5), (0, 2, 1.0)]).edges == 3
     assert fw.graphs.as_graph(np.array([[0.0, 1.0], [1.0, 0.0]])).edges == 1
+
+
+# Found by fuzzing
+
+
+def test_complex_weights_of_a_graph_are_refused():
+    complexes = np.array([[0, 1j], [1j, 0]])
+    with pytest.raises(fw.InvalidInputError, match="complex"):
+        fw.graphs.as_graph(complexes)
+    with pytest.raises(fw.InvalidInputError, match="complex"):
+        fw.graphs.as_graph(scipy.sparse.csr_array(complexes))
+
+
+def test_more_rows_than_can_be_counted_are_refused():
+    with pytest.raises(fw.InvalidInputError, match="number of rows of Coefficients"):
+        fw.maps.Coefficients([0], [0], [0], [1.0], rows=2**63, sizes=2)
+
+
+@pytest.mark.parametrize("given", [{"methods": np.array(1.0)}, {"seeds": np.array(1.0)}])
+def test_an_array_without_an_axis_is_no_list_of_members(given):
+    problem = fw.Problem(fw.objectives.Linear(np.ones(2)), fw.domains.Simplex(2))
+    with pytest.raises(fw.InvalidInputError, match=next(iter(given))):
+        fw.sweep(problem, **{"methods": ["sfw"], "seeds": [0], "iterations": 1} | given)

@@ -1,6 +1,6 @@
 """`python -m benchmarks.torture`: all of it, and the table of faults in docs/reliability.md.
 
-50 runs are killed again and again, 20 resumed from damaged checkpoints, 30 commands interrupted;
+50 runs are killed again and again, 20 resumed from damaged checkpoints, 33 commands interrupted;
 disks are full, functions raise, streams stall. Takes about half an hour on two cores. `--quick` is
 the short form that the tests run. Exit code 1 if one trial did not come out well.
 """
@@ -35,7 +35,7 @@ def tortured(quick: bool, rng: random.Random) -> list[Row]:
         *faults.faults(),
         *damaged.damages(20, rng),
         *killed.full_disk(rng),
-        *interrupted.interruptions(30, rng),
+        *interrupted.interruptions(33, rng),  # of which 30 by SIGINT
         *killed.kills(50, rng),
     ]
 

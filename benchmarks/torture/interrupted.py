@@ -71,7 +71,7 @@ def interruptions(total: int, rng: random.Random, longest: float = 12.0) -> list
 
         def trial(number: int, moment: float) -> tuple[int, bool, float]:
             name = list(kinds)[number % len(kinds)]
-            sent = signal.SIGTERM if number % 10 == 9 else signal.SIGINT
+            sent = signal.SIGTERM if number % 11 == 10 else signal.SIGINT
             began = time.monotonic()
             code, content = interrupted(kinds[name], folder / f"{number}.json", moment, sent)
             after = time.monotonic() - began - moment

@@ -89,11 +89,14 @@ def as_graph(source: Any, name: str | None = None) -> Graph:
         matrix = networkx.to_scipy_sparse_array(source, dtype=float)
         return _checked(matrix, name or str(source.name or "graph"))
     try:
-        array = np.asarray(source, dtype=float)
+        given = np.asarray(source)
+        if np.iscomplexobj(given):  # NumPy would drop the imaginary parts with a warning
+            raise TypeError("complex numbers")
+        array = np.asarray(given, dtype=float)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             "a graph must be a square matrix, a list of edges, a networkx graph or a file name, "
-            f"got a {type(source).__name__}."
+            f"got a {type(source).__name__} ({error})."
         ) from error
     # A list of tuples is edges, even when two of them would make a square matrix.
     listed = array.ndim == 2 and not isinstance(source, np.ndarray)
@@ -169,6 +172,10 @@ def _joined(
 
 
 def _checked(matrix: Any, name: str, names: tuple[str, ...] | None = None) -> Graph:
+    if np.iscomplexobj(matrix):
+        raise InvalidInputError(
+            f"the adjacency of graph {name!r} has complex weights: give real ones."
+        )
     adjacency: Any = scipy.sparse.csr_array(matrix, dtype=float)
     if adjacency.shape[0] != adjacency.shape[1]:
         raise ShapeError(

@@ -91,7 +91,7 @@ def _members(
     problem: Problem, methods: Sequence[Method | str], seeds: int | Sequence[int]
 ) -> tuple[list[Method], list[int]]:
     """The bound methods and their seeds, after checking that one program can run them all."""
-    if isinstance(methods, Method | str) or not isinstance(methods, Iterable):
+    if not _listed(methods):
         raise InvalidInputError(
             "methods is one method, or none: give a sequence with one for each member, such as "
             "[method] * 5, or use mostfw.solve."
@@ -117,7 +117,7 @@ def _members(
             )
     if isinstance(seeds, int | np.integer):
         seeds = [int(seeds)] * len(bound)
-    if not isinstance(seeds, Sequence | np.ndarray):
+    if not _listed(seeds):
         raise InvalidInputError(f"seeds is {seeds!r}: give a whole number for each member.")
     if len(seeds) != len(bound):
         raise InvalidInputError(
@@ -125,6 +125,13 @@ def _members(
             "number for all."
         )
     return bound, [checks.whole("seed", seed, 0, 2**32 - 1) for seed in seeds]
+
+
+def _listed(given: Any) -> bool:
+    """Whether something holds one thing for each member; an array of no axis holds none."""
+    if isinstance(given, np.ndarray):
+        return given.ndim > 0
+    return isinstance(given, Sequence) and not isinstance(given, str)
 
 
 def _difference(one: Method, other: Method) -> str | None:

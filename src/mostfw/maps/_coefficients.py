@@ -147,7 +147,7 @@ class Coefficients(LinearMap):
         sizes: int | Sequence[int],
         block: Any = None,
     ) -> None:
-        self.count = checks.whole("the number of rows of Coefficients", rows, 1)
+        self.count = checks.whole("the number of rows of Coefficients", rows, 1, 2**31 - 1)
         self.single = isinstance(sizes, int | np.integer)
         self.sizes = checks.shape("the sizes of Coefficients", sizes)
         value = np.asarray(checks.data("the values of Coefficients", value), dtype=float)
