@@ -5,7 +5,8 @@ The k-means SDP of 1000 digits with 1% of the objective and 1% of the signs a st
 powers of 4) and as they come, side by side; the best of each, by |relative gap| + violations, and
 `most-al+` as it comes then make the whole number of steps with several seeds. `most-al` with all
 signs a step comes along for its row of 100,000 steps. Meant for a GPU, where the members of a sweep
-share most of the time. The data folder is the one that MOSTFW_DATA names.
+share most of the time; on a CPU `--apart` makes one run after the other. The data folder is the one
+that MOSTFW_DATA names.
 """
 
 from __future__ import annotations
@@ -44,23 +45,32 @@ def problem_of(method: str, quick: bool) -> fw.Problem:
 
 
 def ends(
-    problem: fw.Problem, methods: Sequence[fw.Method], seeds: Sequence[int], steps: int
+    problem: fw.Problem,
+    methods: Sequence[fw.Method],
+    seeds: Sequence[int],
+    steps: int,
+    apart: bool,
 ) -> list[dict[str, float]]:
     """Of every member: medians over the last steps."""
     points = list(range(steps - WINDOW + WINDOW // LOOKS, steps + 1, WINDOW // LOOKS))
-    results = fw.sweep(
-        problem,
-        methods,
-        seeds=seeds,
-        iterations=steps,
-        record=[point for point in points if point > 0],
-        progress=False,
-    )
-    return [_end(result) for result in results]
+    given = {"iterations": steps, "record": [point for point in points if point > 0]}
+    if not apart:
+        found = fw.sweep(problem, methods, seeds=seeds, progress=False, **given)
+        return [_end(result) for result in found]
+    return [_one(problem, *pair, given) for pair in zip(methods, seeds, strict=True)]
 
 
-def _end(result: fw.Result) -> dict[str, float]:
-    if result.status is fw.Status.NON_FINITE:
+def _one(
+    problem: fw.Problem, method: fw.Method, seed: int, given: dict[str, Any]
+) -> dict[str, float]:
+    try:
+        return _end(fw.solve(problem, method, seed=seed, certify=False, progress=False, **given))
+    except fw.NonFiniteError:
+        return _end(None)
+
+
+def _end(result: fw.Result | None) -> dict[str, float]:
+    if result is None or result.status is fw.Status.NON_FINITE:
         return {"gap": np.inf, "rows": np.inf, "sign": np.inf, "merit": np.inf}
     found = {"gap": float(np.median([record.relative_gap for record in result.history]))}
     for name in result.relative_violation:
@@ -70,7 +80,12 @@ def _end(result: fw.Result) -> dict[str, float]:
 
 
 def study(
-    name: str, steps: int, tuning_steps: int, seeds: Sequence[int], quick: bool
+    name: str,
+    steps: int,
+    tuning_steps: int,
+    seeds: Sequence[int],
+    quick: bool,
+    apart: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """The runs of one method: each strength, then the best one and the method as it comes."""
     problem, method = problem_of(name, quick), fw.methods.get(name)
@@ -78,14 +93,15 @@ def study(
     if name in GRIDS:
         strengths = (None, *GRIDS[name])
         chosen = members(method, GRIDS[name])
-        found = ends(problem, chosen, [seeds[0]] * len(chosen), tuning_steps)
+        found = ends(problem, chosen, [seeds[0]] * len(chosen), tuning_steps, apart)
         for strength, end in zip(strengths, found, strict=True):
             yield {"method": name, "steps": tuning_steps, "strength": strength, **end}
         best = min(range(len(found)), key=lambda index: found[index]["merit"])
         own = finalists if name == "most-al+" and best else []
         finalists = [(strengths[best], chosen[best]), *own]
     everyone = [(strength, one, seed) for strength, one in finalists for seed in seeds]
-    found = ends(problem, [one for _, one, _ in everyone], [seed for *_, seed in everyone], steps)
+    chosen, own_seeds = [one for _, one, _ in everyone], [seed for *_, seed in everyone]
+    found = ends(problem, chosen, own_seeds, steps, apart)
     for (strength, _, seed), end in zip(everyone, found, strict=True):
         yield {"method": name, "steps": steps, "strength": strength, "seed": seed, **end}
 
@@ -132,6 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", action="append", default=[], choices=(WHOLE, *GRIDS))
     parser.add_argument("--out", type=Path, default=Path("bench"), help="folder for rivals.json")
+    parser.add_argument("--apart", action="store_true", help="one run after the other")
     parser.add_argument("--quick", action="store_true", help="a tiny problem")
     given = parser.parse_args(arguments)
     print(heading(), flush=True)
@@ -141,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     for name in given.only or (WHOLE, *GRIDS):
         began = time.perf_counter()
-        for row in study(name, *lengths, range(given.seeds), given.quick):
+        for row in study(name, *lengths, range(given.seeds), given.quick, given.apart):
             rows.append(row)  # and at once to the disk: the next sweep may take long
             text = json.dumps({"machine": machine(), "rows": rows}, indent=1)
             (given.out / "rivals.json").write_text(text + "\n", encoding="utf-8")
