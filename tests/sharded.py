@@ -166,12 +166,12 @@ def solved():
 
 def refused():
     """What is said of meshes that do not fit."""
-    kmeans = problem_of("kmeans", 64, False)
+    kmeans, large = problem_of("kmeans", 64, False), problem_of("kmeans", 1030, False)
     vectors = fw.Problem(fw.objectives.Linear(np.ones(8)), fw.domains.Simplex(8))
     columns = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("columns",))
     said = []
     for problem, mesh in [
-        (kmeans, 3),
+        (large, 3),
         (kmeans, 9),
         (kmeans, True),
         (vectors, 2),

@@ -83,7 +83,7 @@ def test_runs_go_on_over_other_meshes(found):
 
 def test_meshes_that_do_not_fit_are_refused(found):
     uneven, many, flag, vectors, axis = found["refused"]
-    assert "3 devices" in uneven and "64 rows" in uneven and "mesh=2" in uneven
+    assert "3 devices" in uneven and "1030 rows" in uneven and "mesh=2" in uneven
     assert "mesh is 9" in many and "from 1 to 8" in many
     assert "mesh is True" in flag
     assert "(8,)" in vectors and "leave it out" in vectors

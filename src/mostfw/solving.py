@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 from jax.sharding import Mesh
 
-from . import checks, memory, placement, resources
+from . import checks, memory, placement, processes, resources
 from . import methods as presets
 from .bounds import Bounds
 from .checkpoints import EVERY
 from .errors import InvalidInputError
 from .interruption import listening
+from .joint_bounds import JointBounds
 from .method import Method
 from .problem import Problem
 from .progress import Bar
@@ -62,7 +63,8 @@ def solve(
       end. If there is one of this run already, it is continued, bit for bit, and the budgets are
       those of both together. One of another problem, method or seed is refused.
     - `mesh`: the devices over which matrices are spread by rows: a `jax.sharding.Mesh` with the
-      one axis "rows", or how many of the local devices. Their number divides the rows of a point.
+      one axis "rows", or how many of the devices. Their number divides the rows of a point. They
+      may be of several processes, each of which calls `solve` (docs/scale.md).
 
     Ctrl-C or SIGTERM ends the run at the next good moment (about a second at most, once compiled)
     with `Status.INTERRUPTED` and all that a result has; a second one raises KeyboardInterrupt.
@@ -96,11 +98,12 @@ def solve(
             )
         run.bounds = _bounds(problem, warm_start, certify, stop)
         points = record_points(record, run.first, run.first + iterations)
-        bar = Bar(run.first, run.first + iterations, progress)
+        bar = Bar(run.first, run.first + iterations, progress if processes.first() else False)
         kept = None if checkpoint is None else run.kept_in(checkpoint, every)
         with problem.precision(), listening() as interruption, kept or nullcontext(), run, bar:
             run.interruption = interruption
-            return run.execute(points, seconds, stop, callback, bar)
+            with processes.noticing_losses(None if checkpoint is None else str(checkpoint)):
+                return run.execute(points, seconds, stop, callback, bar)
 
 
 def chosen(problem: Problem, method: Method | str | None) -> Method:
@@ -142,6 +145,8 @@ def _bounds(
     eager = isinstance(stop, Certified)  # the run waits for them
     if eager:
         certify = True
+    if processes.count() > 1:
+        return JointBounds(problem, certify, eager)
     if warm_start is not None and warm_start.problem is problem:
         return warm_start.bounds.continued(certify, eager)
     return Bounds(problem, certify, eager)
