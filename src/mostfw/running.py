@@ -531,7 +531,8 @@ def continued(result: Result, problem: Problem, method: Method) -> State:
             f"warm_start comes from method {result.method.name!r}, whose tracker means something "
             f"else to method {method.name!r}: continue with the same method."
         )
-    fresh = jax.eval_shape(lambda: start(problem.on_device().core(), method))
+    on_device = problem.on_device()
+    fresh = jax.eval_shape(lambda: start(on_device.core(), method))
     shapes = lambda tree: jax.tree.map(lambda a: (a.shape, str(a.dtype)), tree)  # noqa: E731
     if jax.tree.structure(fresh) != jax.tree.structure(result.state) or (
         shapes(fresh) != shapes(result.state)
@@ -544,5 +545,5 @@ def continued(result: Result, problem: Problem, method: Method) -> State:
     if result.problem is problem:
         return state
     # another problem's constraints: what was carried along is not theirs
-    exact = method.exact_constraints(problem.on_device())
+    exact = method.exact_constraints(on_device)
     return replaced(state, memos=tuple(c.memo(state.x, state.atom) for c in exact))
