@@ -1,5 +1,5 @@
 """The command line: jobs on files (`mostfw cluster`, `cut`, `maxcut`, `covariance`, `complete`,
-`solve`), and `methods`, `run`, `resume`, `reproduce`, `report`, `data`, `doctor`."""
+`solve`), and `methods`, `run`, `resume`, `plan`, `reproduce`, `report`, `data`, `doctor`."""
 
 from __future__ import annotations
 
