@@ -72,6 +72,16 @@ def test_a_device_holds_its_share(found):
     assert many["largest"] <= LARGE
 
 
+def test_devices_share_draws_and_directions(found):
+    for name, one in found["shared"].items():
+        assert one["difference"] <= 1e-10, name
+        alone, together = one["operations"]
+        if name == "i-rdsa":  # a loop over directions: a turn is the same, and turns are fewer
+            assert together < 1.5 * alone
+        else:
+            assert together < 1.5 * alone / DEVICES + 2000, name
+
+
 def test_runs_go_on_over_other_meshes(found):
     solved = found["solved"]
     assert solved["devices"] == [DEVICES, 4, 1, 2]

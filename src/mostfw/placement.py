@@ -13,8 +13,9 @@ import dataclasses
 import math
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -33,9 +34,12 @@ LARGEST_WHOLE = 1024
 BY_ROWS, WHOLE = PartitionSpec(AXIS), PartitionSpec()
 
 
-def mesh_of(given: Mesh | int | None, structure: Structure) -> Mesh | None:
+def mesh_of(
+    given: Mesh | int | None, structure: Structure, shares_work: bool = False
+) -> Mesh | None:
     """The mesh that a user means: the first so many devices, or one with an axis "rows". Of several
-    processes each gives as many.
+    processes each gives as many. `shares_work`: whether there is something to share of a point that
+    is whole everywhere, draws or directions.
 
     >>> import jax
     >>> from mostfw.placement import mesh_of
@@ -52,7 +56,7 @@ def mesh_of(given: Mesh | int | None, structure: Structure) -> Mesh | None:
             "the number of devices."
         )
     _check_processes(mesh)
-    _check_sizes(mesh.size, structure)
+    _check_sizes(mesh.size, structure, shares_work)
     return mesh
 
 
@@ -87,20 +91,21 @@ def _check_processes(mesh: Mesh) -> None:
         )
 
 
-def _check_sizes(count: int, structure: Structure) -> None:
+def _check_sizes(count: int, structure: Structure, shares_work: bool) -> None:
     matrices = _matrices(structure)
-    if not matrices:
+    if not matrices and not shares_work:
         raise InvalidInputError(
-            f"mesh is for points that are matrices, not of shape {describe(structure)}: leave it "
-            "out."
+            f"mesh is for points that are matrices, not of shape {describe(structure)}, or for "
+            "objectives of samples and methods of values, whose work is shared: leave it out."
         )
     # JAX's shardings are even: an uneven output of a program comes out whole on every device. For
     # a small matrix that is as well: `rule` keeps it whole.
     for rows, *_ in matrices:
         if rows % count and rows <= LARGEST_WHOLE:
+            work = "they share draws or directions" if shares_work else "each makes the same steps"
             warnings.warn(
                 f"mesh has {count} devices, which do not divide the {rows} rows of a point: it is "
-                "kept whole on each of them, and each makes the same steps.",
+                f"kept whole on each of them, and {work}.",
                 MostFWWarning,
                 stacklevel=4,
             )
@@ -243,6 +248,70 @@ def by_rows(array: jax.Array) -> jax.Array:
 def whole(array: jax.Array) -> jax.Array:
     """A traced array, of which every device has the whole."""
     return lax.with_sharding_constraint(array, WHOLE) if active() else array
+
+
+def shared(tree: Any, point: Any) -> Any:
+    """The arrays of a traced minibatch: where every device has the whole of the point, each works
+    on its part of the batch. One that the devices do not divide stays whole, too; and so does one
+    that is seen along directions which devices share."""
+    if not active() or _sharing.get() or not _everywhere(point):
+        return tree
+    return jax.tree.map(by_rows, tree)
+
+
+def _everywhere(point: Any) -> bool:
+    return all(rule(jnp.shape(leaf), point) == WHOLE for leaf in jax.tree.leaves(point))
+
+
+_sharing: ContextVar[bool] = ContextVar("sharing", default=False)
+
+
+@contextmanager
+def sharing(point: Any) -> Iterator[None]:
+    """What is traced in here may share its work, as `summed` and `listed` do, where every device
+    has the whole of the point. (It depends on the mesh and on shapes alone, as programs do.)
+
+    >>> from mostfw.placement import sharing, summed
+    >>> with sharing(0.0):
+    ...     summed(lambda first, last: sum(range(first, last)), 5)
+    10
+    """
+    token = _sharing.set(active() and _everywhere(point))
+    try:
+        yield
+    finally:
+        _sharing.reset(token)
+
+
+def summed(function: Callable[[Any, Any], Any], count: int) -> Any:
+    """function(0, count), a sum over numbers from the first to before the last, of which each
+    device makes its part where work is shared."""
+    if not _sharing.get() or count == 1:
+        return function(0, count)
+    each = -(-count // devices())
+
+    def own(first: jax.Array) -> Any:
+        return function(jnp.minimum(first, count), jnp.minimum(first + each, count))
+
+    parts = by_rows(jax.vmap(own)(by_rows(each * jnp.arange(devices()))))
+    return whole(jnp.sum(parts, axis=0))
+
+
+def listed(function: Callable[[jax.Array], jax.Array], count: int) -> jax.Array:
+    """function(numbers) for 0, 1, ... before count, along the first axis, of which each device
+    makes its part where work is shared.
+
+    >>> from mostfw.placement import listed
+    >>> listed(lambda numbers: numbers**2, 4).tolist()
+    [0, 1, 4, 9]
+    """
+    if not _sharing.get() or count == 1:
+        return function(jnp.arange(count))
+    each = -(-count // devices())
+    # the last ones more than once, where devices do not divide the count
+    numbers = jnp.minimum(jnp.arange(devices() * each), count - 1).reshape(devices(), each)
+    parts = by_rows(jax.vmap(function)(by_rows(numbers)))
+    return whole(whole(parts).reshape(-1, *parts.shape[2:])[:count])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,8 @@ from .errors import InvalidInputError
 from .interruption import listening
 from .joint_bounds import JointBounds
 from .method import Method
+from .objectives import FiniteSum, Sampled
+from .oracles import ZerothOrder
 from .problem import Problem
 from .progress import Bar
 from .result import Record, Result
@@ -88,7 +90,8 @@ def solve(
     if certify is not None:
         checks.flag("certify", certify)
     resources.keeper.look()
-    with placement.on(placement.mesh_of(mesh, problem.structure)):
+    shares_work = _shares_work(problem, method)
+    with placement.on(placement.mesh_of(mesh, problem.structure, shares_work)):
         memory.require(problem, method, certify=bool(certify) or isinstance(stop, Certified))
         run = Run(problem, method, seed, warm_start)
         if run.first + iterations > LAST_ITERATION:
@@ -124,6 +127,13 @@ def chosen(problem: Problem, method: Method | str | None) -> Method:
             "mostfw.methods.most_fw(), or None."
         )
     return method
+
+
+def _shares_work(problem: Problem, method: Method) -> bool:
+    """Whether devices that all have the whole of a point can share a step: the draws of an
+    objective given by a function, or the directions along which values are taken."""
+    drawn = isinstance(problem.objective, FiniteSum | Sampled)
+    return drawn or isinstance(method.oracle, ZerothOrder)
 
 
 def check_budgets(iterations: int, seconds: float | None) -> None:
