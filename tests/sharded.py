@@ -44,13 +44,36 @@ def problem_of(kind, n, sampled):
     return fw.problems.covariance(n=n, blocks=4)
 
 
+def _logistic(x, row):
+    return jnp.logaddexp(0.0, -row["label"] * jnp.dot(row["feature"], x))
+
+
+@cache
+def vector_problem():
+    """A finite sum over vectors: there are no rows to spread, but draws and directions."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((400, 100))
+    labels = np.sign(features @ rng.standard_normal(100))
+    objective = fw.objectives.FiniteSum(_logistic, {"feature": features, "label": labels}, batch=64)
+    return fw.Problem(objective, fw.domains.L1Ball(100, 3.0))
+
+
 class Setting:
     """A method on a problem, over so many devices; None: without a mesh."""
 
     def __init__(self, kind, name, n, devices):
-        self.problem = problem_of(kind, n, name.endswith("+"))
-        method = fw.methods.get(name).bind(self.problem)
-        self.mesh = placement.mesh_of(devices, self.problem.structure)
+        self._begin(problem_of(kind, n, name.endswith("+")), fw.methods.get(name), devices)
+
+    @staticmethod
+    def of(problem, method, devices):
+        made = object.__new__(Setting)
+        made._begin(problem, method, devices)
+        return made
+
+    def _begin(self, problem, method, devices):
+        self.problem = problem
+        method = method.bind(problem)
+        self.mesh = placement.mesh_of(devices, problem.structure, shares_work=True)
         with placement.on(self.mesh):
             self.whole = self.problem.on_device()
             self.core = self.whole.core()
@@ -143,6 +166,26 @@ def bytes_of(devices):
     }
 
 
+def shared():
+    """What a device does of a step whose draws or directions are shared: operations, and whether
+    the steps are those of one device."""
+    found = {}
+    oracles = {"cge": fw.oracles.CGE(), "kwsa": fw.oracles.KWSA(), "i-rdsa": fw.oracles.IRDSA(13)}
+    methods = {name: fw.methods.get("zo-sfw", oracle=oracle) for name, oracle in oracles.items()}
+    for name, method in {"gradients": fw.methods.most_fw(), **methods}.items():
+        ends, operations = [], []
+        for devices in (None, DEVICES):
+            setting = Setting.of(vector_problem(), method, devices)
+            program = setting.compiled(setting.start())
+            operations.append(program.compiled.cost_analysis()["flops"])
+            ends.append(np.asarray(setting.advanced(setting.start(), 30).x))
+        found[name] = {
+            "operations": operations,
+            "difference": float(np.max(np.abs(ends[0] - ends[1]))),
+        }
+    return found
+
+
 def solved():
     """A run over eight devices, kept on disk, and taken up over four and over one."""
     problem, method = problem_of("kmeans", 64, False), fw.methods.most_fw()
@@ -166,12 +209,12 @@ def solved():
 
 def refused():
     """What is said of meshes that do not fit."""
-    kmeans = problem_of("kmeans", 64, False)
+    kmeans, large = problem_of("kmeans", 64, False), problem_of("kmeans", 1030, False)
     vectors = fw.Problem(fw.objectives.Linear(np.ones(8)), fw.domains.Simplex(8))
     columns = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("columns",))
     said = []
     for problem, mesh in [
-        (kmeans, 3),
+        (large, 3),
         (kmeans, 9),
         (kmeans, True),
         (vectors, 2),
@@ -188,5 +231,6 @@ if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
     cases = FEW if sys.argv[1:] == ["few"] else CASES
     found = {"cases": {"/".join(case): one_case(*case) for case in cases}}
+    found["shared"] = shared()
     found["bytes"] = {devices: bytes_of(devices) for devices in (1, DEVICES)}
     print(json.dumps({**found, "solved": solved(), "refused": refused()}))

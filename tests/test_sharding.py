@@ -73,6 +73,16 @@ def test_a_device_holds_its_share(found):
     assert many["largest"] <= LARGE
 
 
+def test_devices_share_draws_and_directions(found):
+    for name, one in found["shared"].items():
+        assert one["difference"] <= 1e-10, name
+        alone, together = one["operations"]
+        if name == "i-rdsa":  # a loop over directions: a turn is the same, and turns are fewer
+            assert together < 1.5 * alone
+        else:
+            assert together < 1.5 * alone / DEVICES + 2000, name
+
+
 def test_runs_go_on_over_other_meshes(found):
     solved = found["solved"]
     assert solved["devices"] == [DEVICES, 4, 1, 2]
@@ -84,7 +94,7 @@ def test_runs_go_on_over_other_meshes(found):
 
 def test_meshes_that_do_not_fit_are_refused(found):
     uneven, many, flag, vectors, axis = found["refused"]
-    assert "3 devices" in uneven and "64 rows" in uneven and "mesh=2" in uneven
+    assert "3 devices" in uneven and "1030 rows" in uneven and "mesh=2" in uneven
     assert "mesh is 9" in many and "from 1 to 8" in many
     assert "mesh is True" in flag
     assert "(8,)" in vectors and "leave it out" in vectors

@@ -169,7 +169,7 @@ def _sum(base: Minorant, rays: tuple[Minorant, ...], weights: Iterable[float] | 
 def look_at_state(problem: Problem, method: Method, state: State, residual: bool = False) -> Look:
     """The look at x_{k+1} with the state's multipliers; with `residual`, those of a penalty, which
     point from the set to Gx, whatever the method carries. `problem` is on the device."""
-    return fetched(problem, _parts_of_state(problem, method, state, residual))
+    return fetched(problem, parts_of_state(problem, method, state, residual))
 
 
 def lower_bound(problem: Problem, x: Any, multipliers: Mapping[str, Any] | None = None) -> Least:
@@ -226,7 +226,8 @@ class Parts(NamedTuple):
 
 
 @eqx.filter_jit
-def _parts_of_state(problem: Problem, method: Method, state: State, residual: bool) -> Parts:
+def parts_of_state(problem: Problem, method: Method, state: State, residual: bool) -> Parts:
+    """The look at where a run stands; with `residual`, with the multipliers of a penalty."""
     x = current(problem, state)
     if residual:
         numbers = numbers_of(method, state.k, state)

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import re
+import secrets
 import time
 import warnings
 from collections.abc import Mapping
@@ -17,10 +18,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import container, placement
+from . import container, placement, processes, shards
 from ._version import __version__
 from .atomic import alone_in
-from .errors import CheckpointError, CheckpointWarning, DamagedFileError
+from .errors import (
+    CheckpointError,
+    CheckpointWarning,
+    DamagedFileError,
+    PeerError,
+    UnusableFolderError,
+)
 from .frank_wolfe import State
 from .identity import Table, difference, table_of
 from .method import Method
@@ -29,11 +36,15 @@ from .resources import cores, processor
 from .result import Counts, History, Record
 
 FORMAT = 1
+SPREAD_FORMAT = 2  # rows are in files of their own, see shards.py
 KEPT = 2  # the newest ones: should the last be damaged, the one before it is there
 EVERY = 60.0  # seconds
 _NAME = re.compile(r"checkpoint-(\d{12})\.mostfw")
 _NESTED = ("violation", "relative_violation", "metrics")
 _STATE, _HISTORY = "state", "history"
+_SEEN_BY_ALL = ".seen-by-all"
+SEEN_WITHIN = 10.0  # seconds, in which a file that one process wrote is there for the others
+LISTED = 8  # checkpoints that may be tried, newest first: two are kept, should all go well
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,11 +113,33 @@ class Checkpoints:
         self._failing = False
 
     def __enter__(self) -> Checkpoints:
-        self._held.enter_context(alone_in(self.folder))
-        for scratch in self.folder.glob(".checkpoint-*.new"):  # of a process that was killed
-            with contextlib.suppress(OSError):
-                scratch.unlink()
+        with processes.in_step("opening the folder of its checkpoints"):
+            if processes.first():
+                self._held.enter_context(alone_in(self.folder))
+                for scratch in self.folder.glob(".checkpoint-*.new"):  # of one that was killed
+                    with contextlib.suppress(OSError):
+                        scratch.unlink()
+        if processes.count() > 1:
+            self._check_shared()
         return self
+
+    def _check_shared(self) -> None:
+        """A folder of the same name on every machine's own disk would not do."""
+        number, path = secrets.randbelow(2**50), self.folder / _SEEN_BY_ALL
+        with processes.in_step("writing to the folder of its checkpoints"):
+            if processes.first():
+                path.write_text(str(number))
+        wanted, until = str(int(processes.gathered(number)[0, 0])), time.monotonic() + SEEN_WITHIN
+        with processes.in_step("looking for the folder of its checkpoints"):
+            while not (path.is_file() and path.read_text() == wanted):
+                if time.monotonic() > until:
+                    raise UnusableFolderError(
+                        f"the folder {str(self.folder)!r} of process {jax.process_index()} is not "
+                        "that of the first one: give one on a file system that all share."
+                    )
+                time.sleep(0.05)
+        if processes.first():
+            path.unlink(missing_ok=True)
 
     def __exit__(self, *_: Any) -> None:
         self._held.close()
@@ -115,14 +148,10 @@ class Checkpoints:
         """The newest checkpoint that is whole, in the shape of `template`; None where there is
         none yet. One of another run is refused."""
         damaged: list[DamagedFileError] = []
-        for path in reversed(self._files()):
-            try:
-                saved = self._read(path, template)
-            except DamagedFileError as error:
-                damaged.append(error)
+        for path in self._newest():
+            saved = self._tried(path, template, damaged)
+            if saved is None:
                 continue
-            except OSError as error:
-                raise CheckpointError(f"{str(path)!r} cannot be read now: {error}.") from error
             self._last = int(saved.state.k)
             for found in damaged:
                 self._set_aside(found)
@@ -134,8 +163,35 @@ class Checkpoints:
             )
         return None
 
+    def _newest(self) -> list[Path]:
+        """The newest checkpoints, newest first: those that the first process sees."""
+        seen = [float(path.stem.partition("-")[2]) for path in reversed(self._files())][:LISTED]
+        seen += [-1.0] * (LISTED - len(seen))
+        return [self._file(int(k)) for k in processes.gathered(*seen)[0] if k >= 0]
+
+    def _file(self, k: int) -> Path:
+        return self.folder / f"checkpoint-{k:012d}.mostfw"
+
+    def _tried(self, path: Path, template: Any, damaged: list[DamagedFileError]) -> Saved | None:
+        """What the checkpoint holds, or one more that is damaged: to all, if to one process."""
+        saved, error = None, None
+        with processes.in_step("reading a checkpoint"):
+            try:
+                saved = self._read(path, template)
+            except DamagedFileError as found:
+                error = found
+            except OSError as found:
+                raise CheckpointError(f"{str(path)!r} cannot be read now: {found}.") from found
+        if processes.gathered(error is not None)[:, 0].any():
+            elsewhere = f"{str(path)!r} is damaged: another process says so."
+            damaged.append(error or DamagedFileError(elsewhere, path))
+            return None
+        return saved
+
     def _set_aside(self, error: DamagedFileError) -> None:
         """Out of the way, so that it does not count as the newest."""
+        if not processes.first():
+            return
         warnings.warn(f"{error} The one before it is used.", CheckpointWarning, 2)
         with contextlib.suppress(OSError):
             error.path.replace(error.path.with_suffix(".damaged"))
@@ -145,17 +201,21 @@ class Checkpoints:
 
     def _read(self, path: Path, template: Any) -> Saved:
         header, arrays = container.read(path)
-        if header.get("format") != FORMAT:
+        if header.get("format") not in (FORMAT, SPREAD_FORMAT):
             raise CheckpointError(
                 f"{str(path)!r} has format {header.get('format')!r}; this version of mostfw reads "
-                f"{FORMAT}. Continue it with the version that wrote it, or begin anew."
+                f"{FORMAT} and {SPREAD_FORMAT}. Continue it with the version that wrote it, or "
+                "begin anew."
             )
         found = self.identity.difference(header)
         if found is not None:
             raise CheckpointError(
                 f"{str(path)!r} is of another run: {found}. Give this run a folder of its own."
             )
-        saved = _unpacked(path, header, arrays, template)
+        rows: Mapping[str, Any] = {}
+        if header["format"] == SPREAD_FORMAT:
+            rows = shards.read(self.folder, header, path)
+        saved = _unpacked(path, header, {**arrays, **rows}, template)
         named = int(path.stem.partition("-")[2])
         if not self.identity.facts["first"] <= int(saved.state.k) == named:
             raise DamagedFileError(f"{str(path)!r} is of iteration {int(saved.state.k)}.", path)
@@ -165,7 +225,7 @@ class Checkpoints:
     def _note_environment(self, path: Path, header: Mapping[str, Any]) -> None:
         there = header.get("environment")
         found = difference(there if isinstance(there, dict) else {}, environment())
-        if found is not None:
+        if found is not None and processes.first():
             warnings.warn(
                 f"{str(path)!r} was written elsewhere ({found}): the run is continued, but its "
                 "last digits may not be those of an undisturbed one.",
@@ -198,11 +258,15 @@ class Checkpoints:
                 "facts": dict(facts),
             }
             arrays = {f"{_STATE}{name}": leaf for name, leaf in _named(state).items()}
-            container.write(self.folder / f"checkpoint-{k:012d}.mostfw", header, arrays | columns)
+            spread, whole = shards.split(arrays)
+            if spread:  # every process writes, and then the first commits
+                header |= {"format": SPREAD_FORMAT, **shards.write(self.folder, k, spread)}
+            with processes.in_step("writing a checkpoint"):
+                if processes.first():
+                    container.write(self._file(k), header, whole | columns)
+                    self._remove_old()
             self._last, self._failing = k, False
-            for old in self._files()[:-KEPT]:
-                old.unlink(missing_ok=True)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, PeerError) as error:
             if not self._failing:  # once, not every minute
                 last = f"that of iteration {self._last} is" if self._last >= 0 else "there is none"
                 warnings.warn(
@@ -213,6 +277,13 @@ class Checkpoints:
                 )
             self._failing = True
         self._written_at = time.monotonic()
+
+    def _remove_old(self) -> None:
+        files = self._files()
+        for old in files[:-KEPT]:
+            old.unlink(missing_ok=True)
+        kept = {int(path.stem.partition("-")[2]) for path in files[-KEPT:]}
+        shards.remove_unused(self.folder, kept)
 
 
 def digest(tree: Any) -> str:
@@ -225,7 +296,10 @@ def digest(tree: Any) -> str:
     """
     found = hashlib.sha256()
     for leaf in jax.tree.leaves(tree):
-        found.update(np.ascontiguousarray(np.asarray(leaf)).tobytes())
+        if processes.apart(leaf):
+            found.update(processes.checksum(leaf).to_bytes(4))
+        else:
+            found.update(np.ascontiguousarray(np.asarray(leaf)).tobytes())
     return found.hexdigest()[:12]
 
 
@@ -279,7 +353,7 @@ def _flat(record: Record) -> dict[str, float]:
 
 
 def _unpacked(
-    path: Path, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], template: Any
+    path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any], template: Any
 ) -> Saved:
     wanted = {f"{_STATE}{name}": leaf for name, leaf in _named(template).items()}
     for name, leaf in wanted.items():
@@ -292,7 +366,7 @@ def _unpacked(
             )
     leaves = [arrays[name] for name in wanted]
     if not placement.active():  # copies, for the loop gives its buffers away
-        leaves = [jnp.array(leaf) for leaf in leaves]
+        leaves = [jnp.array(np.asarray(leaf)) for leaf in leaves]
     state = jax.tree.unflatten(jax.tree.structure(template), leaves)
     state = placement.placed(state, template.x)
     try:

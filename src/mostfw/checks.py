@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .errors import InvalidInputError
@@ -82,6 +83,10 @@ def data(thing: str, array: Any) -> Any:
         raise InvalidInputError(f"{thing} holds {array.dtype}: give real numbers.")
     if array.size == 0:
         raise InvalidInputError(f"{thing} is empty, with shape {array.shape}.")
+    if spread(array):
+        if not bool(jnp.all(jnp.isfinite(array))):
+            raise InvalidInputError(f"{thing} has entries that are NaN or infinite: clean them.")
+        return array
     bad = np.argwhere(~np.isfinite(np.asarray(array)))
     if len(bad):
         raise InvalidInputError(
@@ -89,6 +94,33 @@ def data(thing: str, array: Any) -> Any:
             f"{bad[0].tolist()}: clean or drop them."
         )
     return array
+
+
+def spread(array: Any) -> bool:
+    """Whether an array is in parts on several devices: then it is not brought together to look.
+
+    >>> import numpy as np
+    >>> from mostfw.checks import spread
+    >>> spread(np.ones(2))
+    False
+    """
+    return isinstance(array, jax.Array) and not array.is_fully_replicated
+
+
+def symmetric(matrix: Any) -> bool:
+    """Whether a matrix is its own transpose, to the last bit.
+
+    >>> import numpy as np
+    >>> from mostfw.checks import symmetric
+    >>> symmetric(np.eye(2)), symmetric(np.ones((2, 3)))
+    (True, False)
+    """
+    if np.ndim(matrix) != 2 or np.shape(matrix)[0] != np.shape(matrix)[1]:
+        return False
+    if spread(matrix):
+        return bool(jnp.array_equal(matrix, matrix.T))
+    matrix = np.asarray(matrix)
+    return np.array_equal(matrix, matrix.T)
 
 
 def flag(thing: str, value: Any) -> bool:

@@ -26,8 +26,8 @@ MOST_AXES = 32
 SLAB_BYTES = 2**26  # arrays go through the host, and the checksum, in pieces of this size
 
 
-def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Writes NumPy or device arrays, all or nothing.
+def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
+    """Writes NumPy or device arrays, all or nothing; the checksum in words.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -35,7 +35,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> N
     >>> from mostfw import container
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "state"
-    ...     container.write(path, {"k": 7}, {"x": np.arange(3.0)})
+    ...     digest = container.write(path, {"k": 7}, {"x": np.arange(3.0)})
     ...     header, arrays = container.read(path)
     >>> header["k"], arrays["x"].tolist()
     (7, [0.0, 1.0, 2.0])
@@ -58,6 +58,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> N
                 file.write(slab)
                 checksum.update(slab)
         file.write(checksum.digest())
+    return checksum.hexdigest()
 
 
 def _slabs(array: Any) -> Iterator[memoryview]:
@@ -78,19 +79,38 @@ def _little(dtype: Any) -> np.dtype:
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays. Nothing is believed before the checksum has been compared."""
-    if path.is_symlink() or not path.is_file():  # of a pipe one could wait for ever
-        raise _damaged(path, "it is no file")
-    with path.open("rb") as file:
+    with _opened(path) as file:
         _verify(path, file)
         header = _header(path, file)
         return header, dict(_arrays(path, file, header.pop("arrays", None)))
+
+
+def mapped(path: Path) -> dict[str, np.ndarray]:
+    """The arrays, which stay on the disk until they are looked at: call `verify` before that."""
+    with _opened(path) as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise _damaged(path, f"it does not begin with {MAGIC.decode().strip()!r}")
+        header = _header(path, file)
+        return dict(_arrays(path, file, header.pop("arrays", None), mapped=True))
+
+
+def verify(path: Path) -> str:
+    """The checksum of a file, which is that of its content; else it is refused as damaged."""
+    with _opened(path) as file:
+        return _verify(path, file)
+
+
+def _opened(path: Path) -> BinaryIO:
+    if path.is_symlink() or not path.is_file():  # of a pipe one could wait for ever
+        raise _damaged(path, "it is no file")
+    return path.open("rb")
 
 
 def _damaged(path: Path, what: str) -> DamagedFileError:
     return DamagedFileError(f"{str(path)!r} is damaged: {what}.", path)
 
 
-def _verify(path: Path, file: BinaryIO) -> None:
+def _verify(path: Path, file: BinaryIO) -> str:
     size = path.stat().st_size
     if file.read(len(MAGIC)) != MAGIC:
         raise _damaged(path, f"it does not begin with {MAGIC.decode().strip()!r}")
@@ -108,10 +128,14 @@ def _verify(path: Path, file: BinaryIO) -> None:
     if file.read() != checksum.digest():
         raise _damaged(path, "its checksum is not that of its content (cut short or changed)")
     file.seek(len(MAGIC))
+    return checksum.hexdigest()
 
 
 def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
-    (length,) = struct.unpack("<Q", file.read(8))
+    sized = file.read(8)
+    if len(sized) < 8:
+        raise _damaged(path, "it ends early")
+    (length,) = struct.unpack("<Q", sized)
     if length > min(LONGEST_HEADER, path.stat().st_size):
         raise _damaged(path, f"its header would have {length} bytes")
     try:
@@ -123,13 +147,20 @@ def _header(path: Path, file: BinaryIO) -> dict[str, Any]:
     return header
 
 
-def _arrays(path: Path, file: BinaryIO, listed: Any) -> Iterator[tuple[str, np.ndarray]]:
+def _arrays(
+    path: Path, file: BinaryIO, listed: Any, mapped: bool = False
+) -> Iterator[tuple[str, np.ndarray]]:
     left = path.stat().st_size - file.tell() - DIGEST_BYTES
     for name, dtype, shape in _checked(path, listed):
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if size > left:
             raise _damaged(path, f"array {name!r} would have {size} bytes, but {left} are left")
         left -= size
+        if mapped and size:
+            at = file.tell()
+            yield name, np.memmap(file, _little(dtype), "r", at, shape)
+            file.seek(at + size)
+            continue
         content = np.fromfile(file, _little(dtype), math.prod(shape))
         yield name, content.astype(np.dtype(dtype), copy=False).reshape(shape)
     if left:

@@ -91,6 +91,14 @@ class DamagedFileError(CheckpointError):
         self.path = path
 
 
+class PeerError(MostFWError):
+    """Another process of the same run failed, and this one ends with it."""
+
+
+class LostProcessError(PeerError):
+    """Another process of the same run is gone: killed, crashed, or out of reach."""
+
+
 class UnusableFolderError(MostFWError, OSError):
     """A folder that cannot be made or written to."""
 

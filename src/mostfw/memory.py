@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import platform
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import placement, resources, trees
+from . import placement, processes, resources, trees
 from .constraints import Affine
 from .domains import NuclearBall, Spectrahedron
 from .errors import MostFWError, ResourceError
@@ -141,11 +143,17 @@ def require(
 
 
 def _available() -> int | None:
-    """Of all devices of a mesh together, as nearly all of a run is spread over them evenly."""
+    """Of all devices of a mesh together, as nearly all of a run is spread over them evenly; of the
+    process that has least, for all must come to the same conclusion."""
     available = resources.available_bytes()
-    if available is None or resources.accelerator_bytes() is None:
-        return available  # the devices of a CPU share its memory
-    return placement.devices() * available
+    host = zlib.crc32(platform.node().encode())
+    found = processes.gathered(math.inf if available is None else available, host)
+    if not math.isfinite(found[:, 0].min()):
+        return None
+    if resources.accelerator_bytes() is not None:
+        return placement.devices() * int(found[:, 0].min())
+    # the devices of a CPU, and processes on one machine, share its memory
+    return len(set(found[:, 1])) * int(found[:, 0].min())
 
 
 def room_for_bounds(problem: Problem, available: int | None = None) -> bool:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from . import checks, trees
+from . import checks, placement, trees
 from .objectives import Objective
 from .registry import Registry
 from .schedules import Power
@@ -147,7 +147,8 @@ class Estimated(Term):
         floor = (eps * numbers.size) ** self.oracle.floor_power
         rho = jnp.maximum(numbers.rho, floor).astype(flat.dtype)
         value = self.objective.whole_value if draw is None else self._of(draw)
-        probe = self.oracle.estimate(lambda p: value(unravel(p)), flat, rho, key)
+        with placement.sharing(view):
+            probe = self.oracle.estimate(lambda p: value(unravel(p)), flat, rho, key)
         return Probe(unravel(probe.gradient), probe.size)
 
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
@@ -170,9 +171,13 @@ def _along_coordinates(value: Any, x: jax.Array, rho: jax.Array, one: Any) -> ja
     """`one(f)` for every coordinate i, with f(c) = value(x + c rho e_i), in bounded memory."""
     d = x.shape[0]
     side = max(1, min(d, PROBE_NUMBERS // max(1, d)))
-    return lax.map(
-        lambda i: one(lambda c: value(x.at[i].add(c * rho))), jnp.arange(d), batch_size=side
-    )
+
+    def along(coordinates: jax.Array) -> jax.Array:
+        return lax.map(
+            lambda i: one(lambda c: value(x.at[i].add(c * rho))), coordinates, batch_size=side
+        )
+
+    return placement.listed(along, d)
 
 
 @ORACLES.register
@@ -292,5 +297,7 @@ def _along_gaussians(value: Any, x: jax.Array, rho: jax.Array, key: Any, count: 
         u = jax.random.normal(jax.random.fold_in(key, i), x.shape, x.dtype)
         return total + (value(x + rho * u) - here) / rho * u
 
-    total = lax.fori_loop(0, count, add, jnp.zeros_like(x))
-    return Probe(total / count, jnp.abs(here))
+    def part(first: Any, last: Any) -> jax.Array:
+        return lax.fori_loop(first, last, add, jnp.zeros_like(x))
+
+    return Probe(placement.summed(part, count) / count, jnp.abs(here))

@@ -8,28 +8,38 @@ be, and a program traced with a mesh might serve a run without.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import AxisType, Mesh, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from .errors import InvalidInputError
+from .errors import InvalidInputError, MostFWWarning
 from .trees import Structure, describe
 
 AXIS = "rows"
+# Points with up to so many rows may be kept whole on every device, where these do not divide them:
+# a step takes a millisecond or so, and to spread it would bring nothing.
+LARGEST_WHOLE = 1024
 BY_ROWS, WHOLE = PartitionSpec(AXIS), PartitionSpec()
 
 
-def mesh_of(given: Mesh | int | None, structure: Structure) -> Mesh | None:
-    """The mesh that a user means: the first so many local devices, or one with an axis "rows".
+def mesh_of(
+    given: Mesh | int | None, structure: Structure, shares_work: bool = False
+) -> Mesh | None:
+    """The mesh that a user means: the first so many devices, or one with an axis "rows". Of several
+    processes each gives as many. `shares_work`: whether there is something to share of a point that
+    is whole everywhere, draws or directions.
 
     >>> import jax
     >>> from mostfw.placement import mesh_of
@@ -45,41 +55,66 @@ def mesh_of(given: Mesh | int | None, structure: Structure) -> Mesh | None:
             f"axis {AXIS!r} of type Auto, such as jax.sharding.Mesh(jax.devices(), ('rows',)), or "
             "the number of devices."
         )
-    if mesh.is_multi_process:
-        raise InvalidInputError(
-            "mesh has devices of several processes, which mostfw does not join yet: give devices "
-            "of this one, jax.local_devices()."
-        )
-    _check_sizes(mesh.size, structure)
+    _check_processes(mesh)
+    _check_sizes(mesh.size, structure, shares_work)
     return mesh
 
 
 def _of_devices(count: Any) -> Mesh:
-    devices = jax.local_devices()
+    total, processes = jax.device_count(), jax.process_count()
     whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
-    if not whole or not 1 <= count <= len(devices):
+    if not whole or not 1 <= count <= total:
         raise InvalidInputError(
-            f"mesh is {count!r}: give a number from 1 to {len(devices)}, which is how many devices "
+            f"mesh is {count!r}: give a number from 1 to {total}, which is how many devices "
             "there are here, or a jax.sharding.Mesh with the one axis 'rows'. (On a CPU, "
             "XLA_FLAGS=--xla_force_host_platform_device_count=8 makes 8 of it.)"
         )
-    return Mesh(np.array(devices[: int(count)]), (AXIS,))
-
-
-def _check_sizes(count: int, structure: Structure) -> None:
-    matrices = _matrices(structure)
-    if not matrices:
+    each, rest = divmod(int(count), processes)
+    own: dict[int, list[Any]] = {}
+    for device in jax.devices():
+        own.setdefault(device.process_index, []).append(device)
+    if rest or each > min(map(len, own.values())):
         raise InvalidInputError(
-            f"mesh is for points that are matrices, not of shape {describe(structure)}: leave it "
-            "out."
+            f"mesh is {count}, of which {processes} processes cannot give the same number each: "
+            f"give a multiple of {processes}, up to {processes * min(map(len, own.values()))}."
         )
-    # JAX's shardings are even: an uneven output of a program comes out whole on every device.
+    return Mesh(np.array([d for i in sorted(own) for d in own[i][:each]]), (AXIS,))
+
+
+def _check_processes(mesh: Mesh) -> None:
+    """Processes that a run leaves out would wait for it, or it for them."""
+    inside = {device.process_index for device in mesh.devices.flat}
+    if len(inside) not in (1, jax.process_count()) or jax.process_index() not in inside:
+        raise InvalidInputError(
+            f"mesh has devices of the processes {sorted(inside)}, of {jax.process_count()}: give "
+            f"devices of all of them, or of this one (process {jax.process_index()}) alone."
+        )
+
+
+def _check_sizes(count: int, structure: Structure, shares_work: bool) -> None:
+    matrices = _matrices(structure)
+    if not matrices and not shares_work:
+        raise InvalidInputError(
+            f"mesh is for points that are matrices, not of shape {describe(structure)}, or for "
+            "objectives of samples and methods of values, whose work is shared: leave it out."
+        )
+    # JAX's shardings are even: an uneven output of a program comes out whole on every device. For
+    # a small matrix that is as well: `rule` keeps it whole.
     for rows, *_ in matrices:
-        if rows % count:
+        if rows % count and rows <= LARGEST_WHOLE:
+            work = "they share draws or directions" if shares_work else "each makes the same steps"
+            warnings.warn(
+                f"mesh has {count} devices, which do not divide the {rows} rows of a point: it is "
+                f"kept whole on each of them, and {work}.",
+                MostFWWarning,
+                stacklevel=4,
+            )
+        elif rows % count:
             fits = max(d for d in range(1, count) if rows % d == 0)
             raise InvalidInputError(
                 f"mesh has {count} devices, which do not divide the {rows} rows of a point: give "
-                f"one whose number divides them, such as mesh={fits}."
+                f"one whose number divides them, such as mesh={fits}. (Up to {LARGEST_WHOLE} rows "
+                "a point would be kept whole on every device.)"
             )
 
 
@@ -118,9 +153,20 @@ def devices() -> int:
     return jax.sharding.get_abstract_mesh().shape[AXIS] if active() else 1
 
 
+def spread(rows: int) -> bool:
+    """Whether a matrix of so many rows is spread over devices here.
+
+    >>> from mostfw.placement import spread
+    >>> spread(64)
+    False
+    """
+    return active() and rows % devices() == 0
+
+
 def rule(shape: tuple[int, ...], structure: Structure) -> PartitionSpec:
     """By rows: what has the shape of a point's matrix, or one more axis or more behind it, or is
-    such an array written out as a list (the tables of sampled rows). All else: whole.
+    such an array written out as a list (the tables of sampled rows). All else: whole; and so is all
+    of a point whose rows the devices do not divide.
 
     >>> import jax
     >>> from mostfw.placement import rule
@@ -129,6 +175,8 @@ def rule(shape: tuple[int, ...], structure: Structure) -> PartitionSpec:
     [P('rows',), P('rows',), P('rows',), P(), P(), P()]
     """
     for matrix in _matrices(structure):
+        if matrix[0] % devices():
+            continue
         if tuple(shape[:2]) == matrix:
             return BY_ROWS
         entries = math.prod(matrix)
@@ -149,21 +197,37 @@ def placed(tree: Any, structure: Structure) -> Any:
     """
     if not active():
         return tree
-    is_array = lambda leaf: isinstance(leaf, np.ndarray | jax.Array)  # noqa: E731
+    is_array = lambda leaf: isinstance(leaf, np.ndarray | jax.Array | Rows)  # noqa: E731
     return jax.tree.map(lambda leaf: put(leaf, structure) if is_array(leaf) else leaf, tree)
 
 
 def put(leaf: Any, structure: Structure, dtype: Any = None) -> Any:
     """One array where it belongs. Each device is given its rows only: the whole of a matrix may
-    have room on none."""
+    have room on none. An array that is there already stays."""
     if not active():
         return jnp.asarray(leaf, dtype)
-    if not isinstance(leaf, jax.Array):
+    several = jax.sharding.get_mesh().is_multi_process
+    if isinstance(leaf, jax.Array) and not (several and leaf.is_fully_addressable):
+        leaf = leaf if dtype is None else leaf.astype(dtype)
+        return jax.device_put(leaf, rule(leaf.shape, structure))
+    if not isinstance(leaf, Rows):
         leaf = np.asarray(leaf, dtype)
-        leaf = leaf.astype(jax.dtypes.canonicalize_dtype(leaf.dtype), copy=False)
-    elif dtype is not None:
-        leaf = leaf.astype(dtype)
-    return jax.device_put(leaf, rule(leaf.shape, structure))
+    dtype = jax.dtypes.canonicalize_dtype(leaf.dtype if dtype is None else dtype)
+    place = NamedSharding(jax.sharding.get_mesh(), rule(leaf.shape, structure))
+    # Of several processes each makes its own part: `device_put` would compare the whole of them.
+    return jax.make_array_from_callback(
+        tuple(leaf.shape), place, lambda index: np.asarray(leaf[index]).astype(dtype, copy=False)
+    )
+
+
+class Rows(abc.ABC):
+    """An array that is read a few rows at a time, for it may have room nowhere."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @abc.abstractmethod
+    def __getitem__(self, index: Any) -> np.ndarray: ...
 
 
 def constrained(tree: Any, structure: Structure) -> Any:
@@ -184,6 +248,70 @@ def by_rows(array: jax.Array) -> jax.Array:
 def whole(array: jax.Array) -> jax.Array:
     """A traced array, of which every device has the whole."""
     return lax.with_sharding_constraint(array, WHOLE) if active() else array
+
+
+def shared(tree: Any, point: Any) -> Any:
+    """The arrays of a traced minibatch: where every device has the whole of the point, each works
+    on its part of the batch. One that the devices do not divide stays whole, too; and so does one
+    that is seen along directions which devices share."""
+    if not active() or _sharing.get() or not _everywhere(point):
+        return tree
+    return jax.tree.map(by_rows, tree)
+
+
+def _everywhere(point: Any) -> bool:
+    return all(rule(jnp.shape(leaf), point) == WHOLE for leaf in jax.tree.leaves(point))
+
+
+_sharing: ContextVar[bool] = ContextVar("sharing", default=False)
+
+
+@contextmanager
+def sharing(point: Any) -> Iterator[None]:
+    """What is traced in here may share its work, as `summed` and `listed` do, where every device
+    has the whole of the point. (It depends on the mesh and on shapes alone, as programs do.)
+
+    >>> from mostfw.placement import sharing, summed
+    >>> with sharing(0.0):
+    ...     summed(lambda first, last: sum(range(first, last)), 5)
+    10
+    """
+    token = _sharing.set(active() and _everywhere(point))
+    try:
+        yield
+    finally:
+        _sharing.reset(token)
+
+
+def summed(function: Callable[[Any, Any], Any], count: int) -> Any:
+    """function(0, count), a sum over numbers from the first to before the last, of which each
+    device makes its part where work is shared."""
+    if not _sharing.get() or count == 1:
+        return function(0, count)
+    each = -(-count // devices())
+
+    def own(first: jax.Array) -> Any:
+        return function(jnp.minimum(first, count), jnp.minimum(first + each, count))
+
+    parts = by_rows(jax.vmap(own)(by_rows(each * jnp.arange(devices()))))
+    return whole(jnp.sum(parts, axis=0))
+
+
+def listed(function: Callable[[jax.Array], jax.Array], count: int) -> jax.Array:
+    """function(numbers) for 0, 1, ... before count, along the first axis, of which each device
+    makes its part where work is shared.
+
+    >>> from mostfw.placement import listed
+    >>> listed(lambda numbers: numbers**2, 4).tolist()
+    [0, 1, 4, 9]
+    """
+    if not _sharing.get() or count == 1:
+        return function(jnp.arange(count))
+    each = -(-count // devices())
+    # the last ones more than once, where devices do not divide the count
+    numbers = jnp.minimum(jnp.arange(devices() * each), count - 1).reshape(devices(), each)
+    parts = by_rows(jax.vmap(function)(by_rows(numbers)))
+    return whole(whole(parts).reshape(-1, *parts.shape[2:])[:count])
 
 
 @dataclasses.dataclass(frozen=True)

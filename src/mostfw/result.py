@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from . import counting
+from . import counting, placement, processes
 from .bounds import Bounds
 from .certificates import Certificate
 from .errors import MissingDependencyError
@@ -160,6 +160,9 @@ class History(list[Record]):
 class Result:
     """The end of a run. `x` is in the domain; `violation` says how far Gx is from X, by name.
 
+    A run over devices of several processes leaves `x` where it is, by rows, as a `jax.Array`;
+    `mostfw.processes.whole(result.x)` brings all of it to each of them.
+
     >>> import numpy as np, mostfw as fw
     >>> problem = fw.Problem(fw.objectives.Linear(np.array([3.0, 1.0])), fw.domains.Simplex(2))
     >>> result = fw.solve(problem, fw.methods.sfw(), iterations=10)
@@ -219,9 +222,13 @@ class Result:
         return self.last.counts
 
     @functools.cached_property
-    def dual(self) -> dict[str, np.ndarray]:
-        """The multiplier of each constraint: the penalty's weight (Gx - Proj)/mu_k."""
+    def dual(self) -> dict[str, Any]:
+        """The multiplier of each constraint: the penalty's weight (Gx - Proj)/mu_k. Of a run of
+        several processes all must ask for it."""
         with self.problem.precision():
+            if processes.apart(jax.tree.leaves(self.state.x)[0]):  # then it stays where it is
+                with placement.on(jax.tree.leaves(self.state.x)[0].sharding.mesh):
+                    return _multipliers(self.problem.on_device().core(), self.method, self.state)
             found = _multipliers(self.problem.on_device().core(), self.method, self.state)
             return {name: np.asarray(value) for name, value in found.items()}
 
@@ -253,8 +260,9 @@ class Result:
 
     @property
     def answer(self) -> Any:
-        """What the problem makes of x (labels, a cut); None for a problem posed from parts."""
-        return None if self.problem.answer is None else self.problem.answer(self.x)
+        """What the problem makes of x (labels, a cut); None for a problem posed from parts. Of a
+        run of several processes all must ask for it, and each has room for the whole of x."""
+        return None if self.problem.answer is None else self.problem.answer(processes.whole(self.x))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of a run, but for what only the caller knows."""

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import checks, faults, placement
+from . import checks, faults, placement, processes
 from .atoms import RankOneSymmetric
 from .bounds import Bounds
 from .checkpoints import Checkpoints, Identity
@@ -23,6 +23,7 @@ from .errors import (
     InvalidInputError,
     MostFWWarning,
     NonFiniteError,
+    PeerError,
     StreamError,
     UserCodeError,
 )
@@ -59,6 +60,8 @@ class Run:
             raise InvalidInputError(
                 f"warm_start is a {type(warm_start).__name__}: give the Result of an earlier solve."
             )
+        if processes.count() > 1:
+            _check_joint(problem, False)
         self.problem, self.chosen = problem, method
         self.method = placement.placed(method.bind(problem), problem.structure)
         if seed is None:
@@ -84,6 +87,7 @@ class Run:
         self.extra_at: int | None = None
         self.extra: Record | None = None
         self.interruption = Interruption()
+        self.told_to_stop = False  # some process of several was
         self.checkpoints: Checkpoints | None = None
         self.black_box = False
         self.seen_first: Any = None  # measures where the run began: should it fail before a record
@@ -104,6 +108,20 @@ class Run:
         identity = Identity.of(self.problem, self.chosen, self.seed, self.state)
         self.checkpoints = Checkpoints(folder, identity, checks.number("every", every, least=0))
         return self.checkpoints
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether to stop: of several processes only what all of them know of counts."""
+        return self.told_to_stop or (processes.count() == 1 and self.interruption.requested)
+
+    def _in_step(self, spent: float) -> tuple[float, bool]:
+        """What depends on clocks and signals, the same for all processes: the seconds and whether
+        a checkpoint is due are the first one's, and a signal to one is a signal to all."""
+        due = self.checkpoints is not None and self.checkpoints.due
+        found = processes.gathered(spent, due, self.interruption.requested)
+        if len(found) > 1:
+            self.told_to_stop = self.told_to_stop or bool(found[:, 2].any())
+        return float(found[0, 0]), bool(found[0, 1])
 
     def execute(
         self,
@@ -190,7 +208,7 @@ class Run:
             else:
                 self._record()
         self._save()
-        if self.interruption.requested:  # perhaps since the last look at it
+        if self.interrupted:  # perhaps since the last look at it
             status = Status.INTERRUPTED
         return self._result(status)
 
@@ -229,10 +247,17 @@ class Run:
         return Status.TOLERANCE if stop is not None and stop.reached(record) else None
 
     def _asked_to_stop(self, callback: Callback, record: Record) -> bool:
-        try:
-            return bool(callback(record))
-        except Exception as error:
+        asked, raised = False, None
+        if processes.first():
+            try:
+                asked = bool(callback(record))
+            except Exception as error:
+                raised = error
+        asked, failed = map(bool, processes.gathered(asked, raised is not None)[0])
+        if failed:
+            error = raised or PeerError("it is the first process's")
             raise self._user_error("the callback", self.done, error) from error
+        return asked
 
     def _concluded(self, status: Status) -> Status:
         """A budget that was used up may have been used in vain."""
@@ -243,11 +268,14 @@ class Run:
         return status
 
     def _compile(self) -> None:
-        if self.interruption.requested:  # before it began: not one step will be made
+        self._in_step(0.0)
+        if self.interrupted:  # before it began: not one step will be made
             return
         began = time.perf_counter()
         minibatch = self._minibatch(self.fed)
         self.black_box = faults.calls_host(self.core, self.method, minibatch)
+        if processes.count() > 1:
+            _check_joint(self.problem, self.black_box)
         self.state = self._advanced(self.done)  # compiles, and makes no step
         self.seen_first = self._measured()
         self.compile_seconds = time.perf_counter() - began
@@ -299,7 +327,7 @@ class Run:
     def _until(self, point: int, limit: float, bar: Bar) -> Status | None:
         """Steps to iteration `point`; the status if the run must end before or there."""
         while self.done < point:
-            if self.interruption.requested:
+            if self.interrupted:
                 return Status.INTERRUPTED
             if self.seconds >= limit:
                 return Status.SECONDS
@@ -309,14 +337,14 @@ class Run:
                     return status
             began, before = time.perf_counter(), self.done
             self._advance(self._chunk_end(point, limit))
-            spent = time.perf_counter() - began
+            spent, due = self._in_step(time.perf_counter() - began)
             self.seconds += spent
             if int(self.state.failed):
                 self._fail()
             self.steps = max(1, self.done - before)
             self.pace = spent / self.steps
             bar.step(self.done, self.seconds)
-            if self.checkpoints is not None and self.checkpoints.due:
+            if due:
                 self._save()
         return None
 
@@ -390,7 +418,7 @@ class Run:
             problem=self.problem,
             method=self.method,
             status=status,
-            x=jax.tree.map(np.asarray, x),
+            x=jax.tree.map(lambda leaf: leaf if processes.apart(leaf) else np.asarray(leaf), x),
             history=self.history,
             seconds=self.seconds,
             compile_seconds=self.compile_seconds,
@@ -467,8 +495,10 @@ def _copied(state: State) -> State:
 
 def moved_to_host(problem: Problem, state: State) -> Point:
     """x_{k+1} as NumPy arrays; a large matrix slab by slab, for the device may have no room for a
-    second one."""
+    second one. What is spread over processes stays so: no host need have room for it."""
     x, atom = state.x, state.atom
+    if processes.count() > 1:
+        return _current(problem, state)
     if not isinstance(atom, RankOneSymmetric) or x.nbytes < SLAB_BYTES:
         return jax.tree.map(np.asarray, _current(problem, state))
     size = max(1, SLAB_BYTES * x.shape[0] // x.nbytes)
@@ -484,6 +514,16 @@ def _moved_rows(rows: jax.Array, atom: RankOneSymmetric, ends: jax.Array, eta: A
     return atom.move_rows(rows, ends, eta)
 
 
+def _check_joint(problem: Problem, black_box: bool) -> None:
+    """Refuses what each process would do on its own, and not in step with the others."""
+    if isinstance(problem.objective, Online) or black_box:
+        what = "reads a stream" if isinstance(problem.objective, Online) else "calls Python"
+        raise InvalidInputError(
+            f"{problem.objective.label} {what} while the run goes on, which several processes "
+            "would not do in step: give data or a JAX function, or run it in one process."
+        )
+
+
 def continued(result: Result, problem: Problem, method: Method) -> State:
     """A copy of an earlier state (the loop gives its buffers away), checked to fit."""
     if result.method.name != method.name:
@@ -491,7 +531,8 @@ def continued(result: Result, problem: Problem, method: Method) -> State:
             f"warm_start comes from method {result.method.name!r}, whose tracker means something "
             f"else to method {method.name!r}: continue with the same method."
         )
-    fresh = jax.eval_shape(lambda: start(problem.on_device().core(), method))
+    on_device = problem.on_device()
+    fresh = jax.eval_shape(lambda: start(on_device.core(), method))
     shapes = lambda tree: jax.tree.map(lambda a: (a.shape, str(a.dtype)), tree)  # noqa: E731
     if jax.tree.structure(fresh) != jax.tree.structure(result.state) or (
         shapes(fresh) != shapes(result.state)
@@ -504,5 +545,5 @@ def continued(result: Result, problem: Problem, method: Method) -> State:
     if result.problem is problem:
         return state
     # another problem's constraints: what was carried along is not theirs
-    exact = method.exact_constraints(problem.on_device())
+    exact = method.exact_constraints(on_device)
     return replaced(state, memos=tuple(c.memo(state.x, state.atom) for c in exact))

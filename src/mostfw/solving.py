@@ -11,13 +11,16 @@ from pathlib import Path
 import numpy as np
 from jax.sharding import Mesh
 
-from . import checks, memory, placement, resources
+from . import checks, memory, placement, processes, resources
 from . import methods as presets
 from .bounds import Bounds
 from .checkpoints import EVERY
 from .errors import InvalidInputError
 from .interruption import listening
+from .joint_bounds import JointBounds
 from .method import Method
+from .objectives import FiniteSum, Sampled
+from .oracles import ZerothOrder
 from .problem import Problem
 from .progress import Bar
 from .result import Record, Result
@@ -62,7 +65,8 @@ def solve(
       end. If there is one of this run already, it is continued, bit for bit, and the budgets are
       those of both together. One of another problem, method or seed is refused.
     - `mesh`: the devices over which matrices are spread by rows: a `jax.sharding.Mesh` with the
-      one axis "rows", or how many of the local devices. Their number divides the rows of a point.
+      one axis "rows", or how many of the devices. Their number divides the rows of a point. They
+      may be of several processes, each of which calls `solve` (docs/scale.md).
 
     Ctrl-C or SIGTERM ends the run at the next good moment (about a second at most, once compiled)
     with `Status.INTERRUPTED` and all that a result has; a second one raises KeyboardInterrupt.
@@ -86,7 +90,8 @@ def solve(
     if certify is not None:
         checks.flag("certify", certify)
     resources.keeper.look()
-    with placement.on(placement.mesh_of(mesh, problem.structure)):
+    shares_work = _shares_work(problem, method)
+    with placement.on(placement.mesh_of(mesh, problem.structure, shares_work)):
         memory.require(problem, method, certify=bool(certify) or isinstance(stop, Certified))
         run = Run(problem, method, seed, warm_start)
         if run.first + iterations > LAST_ITERATION:
@@ -96,11 +101,12 @@ def solve(
             )
         run.bounds = _bounds(problem, warm_start, certify, stop)
         points = record_points(record, run.first, run.first + iterations)
-        bar = Bar(run.first, run.first + iterations, progress)
+        bar = Bar(run.first, run.first + iterations, progress if processes.first() else False)
         kept = None if checkpoint is None else run.kept_in(checkpoint, every)
         with problem.precision(), listening() as interruption, kept or nullcontext(), run, bar:
             run.interruption = interruption
-            return run.execute(points, seconds, stop, callback, bar)
+            with processes.noticing_losses(None if checkpoint is None else str(checkpoint)):
+                return run.execute(points, seconds, stop, callback, bar)
 
 
 def chosen(problem: Problem, method: Method | str | None) -> Method:
@@ -123,6 +129,13 @@ def chosen(problem: Problem, method: Method | str | None) -> Method:
     return method
 
 
+def _shares_work(problem: Problem, method: Method) -> bool:
+    """Whether devices that all have the whole of a point can share a step: the draws of an
+    objective given by a function, or the directions along which values are taken."""
+    drawn = isinstance(problem.objective, FiniteSum | Sampled)
+    return drawn or isinstance(method.oracle, ZerothOrder)
+
+
 def check_budgets(iterations: int, seconds: float | None) -> None:
     checks.whole("iterations", iterations, 1, LAST_ITERATION)
     if seconds is not None:
@@ -142,6 +155,8 @@ def _bounds(
     eager = isinstance(stop, Certified)  # the run waits for them
     if eager:
         certify = True
+    if processes.count() > 1:
+        return JointBounds(problem, certify, eager)
     if warm_start is not None and warm_start.problem is problem:
         return warm_start.bounds.continued(certify, eager)
     return Bounds(problem, certify, eager)

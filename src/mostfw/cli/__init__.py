@@ -1,18 +1,20 @@
 """The command line: jobs on files (`mostfw cluster`, `cut`, `maxcut`, `covariance`, `complete`,
-`solve`), and `methods`, `run`, `resume`, `reproduce`, `report`, `data`, `doctor`."""
+`solve`), and `methods`, `run`, `resume`, `plan`, `reproduce`, `report`, `data`, `doctor`."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
 
-from ..errors import CheckpointError, FolderInUseError, MostFWError
+from ..errors import CheckpointError, FolderInUseError, MostFWError, PeerError
 from ..interruption import listening
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command: 0 for success, 1 for a failed check or run, 2 for bad input.
+    """Runs one command: 0 for success, 1 for a failed check or run, 2 for bad input. Where another
+    process of the same run was lost it does not return: the process ends with 1.
 
     After Ctrl-C a command ends at the next good moment, writes what it has, and returns 130 (143
     after SIGTERM); a second one ends it at once.
@@ -42,6 +44,9 @@ def _carried_out(words: Sequence[str]) -> int:
     options.words = words
     try:
         return options.command(options)
+    except PeerError as error:
+        print(f"mostfw: {error}", file=sys.stderr, flush=True)
+        os._exit(1)  # JAX would wait for the process that is gone
     except MostFWError as error:
         if isinstance(error, CheckpointError | FolderInUseError):
             undo(options)

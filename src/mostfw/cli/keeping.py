@@ -13,6 +13,8 @@ from typing import Any
 from ..atomic import replacing
 from ..checkpoints import EVERY
 from ..errors import InvalidInputError
+from . import joining
+from .joining import JOINING, again, without, writes
 
 COMMAND = "command.json"
 RESUMABLE = ("run", "cluster", "cut", "maxcut", "covariance", "complete", "solve")
@@ -46,6 +48,7 @@ def add(commands: Any) -> None:
     resume.add_argument(
         "--outside", action="store_true", help="allow it to write outside of the current folder"
     )
+    joining.add_options(resume)
     resume.set_defaults(command=_resume)
 
 
@@ -53,19 +56,23 @@ def kept(options: argparse.Namespace) -> dict[str, Any]:
     """What `mostfw.solve` is told about checkpoints; the command is written down beside them."""
     if options.checkpoint is None:
         return {}
+    given = {"every": options.every} if hasattr(options, "every") else {}
+    given["checkpoint"] = options.checkpoint
+    if not writes():
+        return given
     folder = Path(options.checkpoint)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / COMMAND
         options.command_before = (path, path.read_bytes() if path.is_file() else None)
         with replacing(folder / COMMAND) as file:
-            file.write(json.dumps({"command": options.words}, indent=1).encode() + b"\n")
+            words = without(options.words, JOINING)  # which processes there are may change
+            file.write(json.dumps({"command": words}, indent=1).encode() + b"\n")
     except OSError as error:
         raise InvalidInputError(
             f"--checkpoint {options.checkpoint!r} cannot be written to: {error}"
         ) from error
-    given = {"every": options.every} if hasattr(options, "every") else {}
-    return {"checkpoint": options.checkpoint, **given}
+    return given
 
 
 def undo(options: argparse.Namespace) -> None:
@@ -83,7 +90,7 @@ def undo(options: argparse.Namespace) -> None:
 def _resume(options: argparse.Namespace) -> int:
     from . import main
 
-    words = _command(Path(options.folder))
+    words = again(_command(Path(options.folder)), options)
     if not options.outside:
         _refuse_outside(words, options.folder)
     print(f"mostfw {shlex.join(words)}", file=sys.stderr)
@@ -117,15 +124,7 @@ def _command(folder: Path) -> list[str]:
 
 def _with_folder(words: Sequence[str], folder: Path) -> list[str]:
     """The command, told where its folder is now: it may have been moved."""
-    made, skip = [], False
-    for word in words:
-        if skip or word.startswith("--checkpoint="):
-            skip = False
-        elif word == "--checkpoint":
-            skip = True
-        else:
-            made.append(word)
-    return [*made, "--checkpoint", str(folder)]
+    return [*without(words, ["--checkpoint"]), "--checkpoint", str(folder)]
 
 
 def _refuse_outside(words: Sequence[str], folder: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from .._version import __version__
-from . import jobs, keeping, reproduce, run, table
+from . import jobs, keeping, plan, reproduce, run, table
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,6 +24,7 @@ def parser() -> argparse.ArgumentParser:
     table.add(commands)
     run.add(commands)
     keeping.add(commands)
+    plan.add(commands)
     reproduce.add(commands)
     doctor = commands.add_parser("doctor", help="devices, versions, a five-second self-check")
     doctor.set_defaults(command=_doctor)

@@ -13,7 +13,8 @@ from ..problems.kmeans import SAMPLINGS as KMEANS_SAMPLINGS
 from ..problems.sparsest_cut import SAMPLINGS as CUT_SAMPLINGS
 from ..result import Result
 from ..solving import solve
-from .devices import DEVICES, mesh_size, use_device
+from . import joining
+from .devices import DEVICES, use_device
 from .keeping import add_options, kept
 from .writing import check_folder, write_json
 
@@ -57,12 +58,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", type=int, help="evaluate every so many iterations")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float64")
     parser.add_argument("--device", choices=DEVICES)
-    parser.add_argument(
-        "--mesh",
-        type=mesh_size,
-        metavar="rows=NUMBER",
-        help="spread matrices by rows over so many devices (docs/scale.md)",
-    )
+    joining.add_options(parser)
     parser.add_argument("--json", metavar="FILE", help="write the run there ('-': to the output)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar, no summary")
     add_options(parser)
@@ -180,6 +176,7 @@ def _value(name: str, text: str) -> Any:
 
 def _run(options: argparse.Namespace) -> int:
     use_device(options.device)
+    joining.joined(options)
     check_folder("--json", options.json)
     given = parameters(options.set)
     method = methods.get(options.method, **given)

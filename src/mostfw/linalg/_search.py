@@ -79,9 +79,9 @@ def smallest_eigenpair(
         if start.shape != (n,):
             raise ShapeError(f"start has shape {start.shape}, the operator needs ({n},)")
     limit = Accuracy.of(tolerance, operator.dtype)
-    if placement.active():  # LAPACK would ask for the whole matrix on every device
+    if placement.spread(n):  # LAPACK would ask for the whole matrix on every device
         dense_below = 0
-    formed = _formed(operator) if fallback and n < _sure_below() else None
+    formed = _formed(operator) if fallback and n < _sure_below(n) else None
     if n < dense_below:
         matrix = operator.dense()
         found = smallest_dense(matrix, limit)
@@ -95,8 +95,8 @@ def smallest_eigenpair(
     return _or_surely(found, jnp.isfinite(found.value) & ~found.converged, formed)
 
 
-def _sure_below() -> int:
-    return 0 if placement.active() else SURE_BELOW
+def _sure_below(rows: int) -> int:
+    return 0 if placement.spread(rows) else SURE_BELOW
 
 
 def _or_surely(found: Eigenpair, failed: Array, matrix: Callable[[], Array]) -> Eigenpair:
@@ -176,7 +176,8 @@ def leading_singular_pair(
     """
     matrix = as_matrix(matrix)
     flipped, small = matrix.shape[0] < matrix.shape[1], min(matrix.shape)
-    dense = isinstance(matrix, DenseMatrix) and small < dense_below and not placement.active()
+    dense = isinstance(matrix, DenseMatrix) and small < dense_below
+    dense = dense and not placement.spread(matrix.shape[0])
     # The scale keeps the squares from overflow. Where the entries are not known it costs a product.
     gram, probes = _NegativeGram(matrix, jnp.ones((), matrix.dtype), flipped), 0
     if isinstance(matrix, DenseMatrix):

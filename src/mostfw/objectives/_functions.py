@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import checks, trees
+from .. import checks, placement, trees
 from ..errors import InvalidInputError, MostFWError, ShapeError
 from ..shuffling import Words
 from ..terms import Numbers, batch_size
@@ -145,6 +145,7 @@ class Sampled(Differentiated):
         return jax.vmap(self.sampler)(jax.random.split(key, size))
 
     def value(self, x: Point, xi: Any) -> jax.Array:
+        xi = placement.shared(xi, x)
         return jnp.mean(jax.vmap(lambda one: self.function(x, one))(xi))
 
     def whole_value(self, x: Point) -> jax.Array:
@@ -214,11 +215,13 @@ class FiniteSum(Differentiated, Summed):
     def value(self, x: Point, xi: Any) -> jax.Array:
         if xi is None:
             return self.whole_value(x)
-        values = jax.vmap(lambda one: self.function(x, one))(index_of(xi)[1])
+        drawn = placement.shared(index_of(xi)[1], x)
+        values = jax.vmap(lambda one: self.function(x, one))(drawn)
         return jnp.mean(self.weighted(values, xi))
 
     def whole_value(self, x: Point) -> jax.Array:
-        return jnp.mean(jax.vmap(lambda one: self.function(x, one))(self.data))
+        data = placement.shared(jax.tree.map(jnp.asarray, self.data), x)
+        return jnp.mean(jax.vmap(lambda one: self.function(x, one))(data))
 
     def slot(self, xi: Any) -> jax.Array:
         return index_of(xi)[0]

@@ -153,10 +153,7 @@ class Linear(LinearForm):
         several = isinstance(C, tuple | dict)  # blocks; a list is one matrix
         C = jax.tree.map(_checked, C) if several else _checked(C)
         self.matrix = C
-        self.is_symmetric = all(
-            np.ndim(m) == 2 and np.shape(m)[0] == np.shape(m)[1] and np.array_equal(m, m.T)
-            for m in (np.asarray(leaf) for leaf in jax.tree.leaves(C))
-        )
+        self.is_symmetric = all(map(checks.symmetric, jax.tree.leaves(C)))
         blocks = len(jax.tree.leaves(C))
         self.total = trees.dimension(C)
         if self.by_pairs and blocks == 1:

@@ -1,0 +1,115 @@
+"""Bounds of a run that several processes make: no host sees a whole matrix.
+
+The least value of <g + G'l, z> over the domain is found by the LMO's own search, over the mesh, to
+a tight tolerance: a Ritz value is not a proof, so these bounds are "numerical". Nothing is left for
+later, for a certificate that is worked out when it is read would need all processes to read it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from . import processes, trees
+from .bounds import Bounds
+from .certificates import ROUNDING, Certificate, parts_of_state
+from .frank_wolfe import State
+from .linalg import Accuracy
+from .method import Method
+from .problem import Problem
+from .trees import Point
+
+TOLERANCE = {"float64": 1e-9, "float32": 1e-5}  # of the eigenpair, relative to the matrix
+
+
+class JointBounds(Bounds):
+    """The best bounds so far; every process has the same.
+
+    >>> import numpy as np, mostfw as fw
+    >>> from mostfw.joint_bounds import JointBounds
+    >>> problem = fw.Problem(fw.objectives.Linear(np.array([3.0, 1.0])), fw.domains.Simplex(2))
+    >>> JointBounds(problem).lower
+    -inf
+    """
+
+    def __init__(self, problem: Problem, certify: bool | None = None, eager: bool = False) -> None:
+        super().__init__(problem, certify, eager)
+        self.objective: float | None = None  # at the last look
+        if not self.reason and not self.exact:
+            self.reason = "a confidence interval is not worked out over several processes."
+        refused = processes.gathered(bool(self.reason))[:, 0].any()
+        if refused and not self.reason:
+            self.reason = "another process has no memory for a bound beside the run."
+
+    def kept(self) -> dict[str, Any]:
+        return {**super().kept(), "objective": self.objective}
+
+    def restore(self, kept: dict[str, Any], violations: list[tuple[int, float]]) -> None:
+        super().restore(kept, violations)
+        objective = kept.get("objective")  # a single process keeps none
+        self.objective = None if objective is None else float(objective)
+
+    def observe(
+        self,
+        problem: Problem,
+        method: Method,
+        state: State,
+        seconds: float,
+        violation: float,
+        last: bool = False,
+    ) -> None:
+        self._violations.append((int(state.k), violation))
+        due = last or self._affordable(seconds)
+        if not processes.gathered(due)[0, 0] or self.reason:
+            return
+        began, first = time.perf_counter(), self._looks == 0
+        objective, lowers = _lowers(problem, method, state, float(problem.domain.diameter))
+        self.objective = float(objective)
+        self.lower = max([self.lower, *filter(math.isfinite, map(float, lowers))])
+        self._looks += 1
+        spent = time.perf_counter() - began
+        self._turn = 0.0 if first else spent  # the first one compiles
+        self.compile_seconds += spent - self._turn
+        self.spent += self._turn
+
+    def conclude(self, problem: Problem, method: Method, state: State) -> None:
+        """That a problem is infeasible is not looked for here."""
+
+    def certificate(
+        self, method: Method, state: State, x: Point, violation: float, seconds: float
+    ) -> Certificate | None:
+        if not self.reason and (self.objective is None or not math.isfinite(self.lower)):
+            self.reason = "no bound was worked out while the processes were together."
+        if self.reason or self.objective is None:
+            return None
+        return self.known(self.objective, violation)
+
+
+@eqx.filter_jit
+def _lowers(
+    problem: Problem, method: Method, state: State, diameter: float
+) -> tuple[jax.Array, list[jax.Array]]:
+    """The objective, and the bounds without multipliers and with those of the state."""
+    parts = parts_of_state(problem, method, state, False)
+    domain, dtype = problem.domain, str(problem.dtype)
+    base = parts.value - parts.along
+    slope, offset, size = parts.gradient, base, parts.sizes[0]
+    candidates = [(slope, offset, size)]
+    for pulled, support, more in zip(parts.pulled, parts.support, parts.sizes[1:], strict=True):
+        slope, offset, size = trees.plus(slope, 1.0, pulled), offset - support, size + more
+    if parts.pulled:
+        candidates.append((slope, offset, size))
+    reach = diameter + trees.norm(domain.start(problem.dtype))
+
+    def bound(slope: Point, offset: jax.Array, size: jax.Array) -> jax.Array:
+        least = domain.lmo(
+            slope, key=jax.random.PRNGKey(0), tolerance=Accuracy(TOLERANCE[dtype])
+        ).value
+        return offset - ROUNDING[dtype] * (size + reach * trees.norm(slope)) + least
+
+    return parts.value, [jnp.asarray(bound(*one)) for one in candidates]

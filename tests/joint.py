@@ -1,0 +1,187 @@
+"""One of several processes that make runs together, for test_joint.py, which starts them all.
+
+What the first one finds goes to a folder as JSON, part by part: one of them may be killed."""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+import mostfw as fw
+from mostfw import placement, processes
+from mostfw.frank_wolfe import start
+from sharded import Setting, compared
+
+SIZES = {"kmeans": 512, "cut": 55, "covariance": 256}
+AHEAD, SEEDS = 5, 5
+FEW = (("kmeans", "t-most-fw"), ("cut", "most-fw"))
+KMEANS = ("most-fw", "most-fw+", "t-most-fw", "shcgm", "h1-sfw", "h-spider-fw", "h-sag-cgm")
+KMEANS += ("cgal", "most-al", "most-al+", "zo-most-fw")
+ALL = (
+    *(("kmeans", name) for name in KMEANS),
+    *(("cut", name) for name in ("most-fw", "most-fw+", "most-al+", "h-spider-fw")),
+    *(("covariance", name) for name in ("t-most-fw", "most-al", "shcgm")),
+)
+STEPS = {"few": 100, "all": 2000}
+KEPT_STEPS = 120
+
+
+def told(tree, like):
+    """The first process's arrays, on all."""
+    own = tree if processes.first() else jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), like)
+    return jax.tree.map(np.asarray, multihost_utils.broadcast_one_to_all(own))
+
+
+def one_case(kind, name, steps):
+    """A step from one state, on one device of the first process and on all; then many."""
+    n, first = SIZES[kind], jax.process_index() == 0
+    one, many = Setting(kind, name, n, None), Setting(kind, name, n, jax.device_count())
+    kept = stepped = None
+    if first:
+        state = one.advanced(one.start(), AHEAD)
+        kept = jax.tree.map(np.array, state)
+        stepped = jax.tree.map(np.array, one.advanced(state, AHEAD + 1))
+    with placement.on(many.mesh):
+        kept = told(kept, jax.eval_shape(lambda: start(many.core, many.method)))
+    sharded = many.advanced(many.placed(kept), AHEAD + 1)
+    spec = str(sharded.x.sharding.spec)
+    with placement.on(many.mesh):
+        differences = compared(stepped or kept, processes.whole(sharded))
+    began = time.perf_counter()
+    last = many.measured(many.advanced(sharded, steps))
+    spent = (time.perf_counter() - began) / steps
+    singles = []
+    if first:
+        for seed in range(SEEDS):
+            singles.append(one.measured(one.advanced(one.start(), steps, seed)))
+    return {
+        "differences": differences,
+        "spec": spec,
+        "sharded": last,
+        "singles": singles,
+        "seconds_a_step": spent,
+    }
+
+
+def kept_problem():
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((64, 3)) + 4 * rng.integers(0, 3, (64, 1))
+    return fw.problems.kmeans(points, clusters=3, batch=200)
+
+
+def solved(steps=KEPT_STEPS, **given):
+    """The run that is disturbed, or the same undisturbed."""
+    given = {"certify": False, "mesh": jax.device_count(), "seed": 3, **given}
+    return fw.solve(kept_problem(), "t-most-fw", iterations=steps, **given)
+
+
+def bits(result):
+    """All numbers of the state, as words."""
+    mesh = placement.mesh_of(jax.device_count(), result.problem.structure)
+    with placement.on(mesh):
+        leaves = jax.tree.leaves(processes.whole(result.state))
+    return [np.asarray(leaf).tobytes().hex() for leaf in leaves]
+
+
+def summary(result):
+    return {
+        "bits": bits(result),
+        "iterations": result.iterations,
+        "objective": result.objective,
+        "violation": list(result.relative_violation.values()),
+        "status": result.status.name,
+        "records": [r.iteration for r in result.history],
+    }
+
+
+def data_by_rows():
+    """An objective whose matrix is spread over the processes already, and never gathered."""
+    rng = np.random.default_rng(1)
+    matrix = rng.standard_normal((64, 64))
+    matrix = matrix + matrix.T
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("rows",))
+    place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
+    spread = jax.make_array_from_callback(matrix.shape, place, lambda index: matrix[index])
+    domain = fw.domains.Spectrahedron(64, trace=1.0, equality=True)
+    problem = fw.Problem(fw.objectives.Linear(spread), domain)
+    result = fw.solve(problem, "sfw", iterations=300, mesh=mesh)
+    certificate = result.certificate
+    return {
+        "objective": result.objective,
+        "wanted": float(np.linalg.eigvalsh(matrix)[0]),
+        "apart": processes.apart(result.x),
+        "lower": certificate.lower,
+        "kind": certificate.kind,
+    }
+
+
+def refused():
+    """What is said to processes that do not agree, or would not stay in step."""
+    said = []
+    failing = jax.process_index() == 1
+    with placement.on(placement.mesh_of(jax.device_count(), kept_problem().structure)):
+        try:
+            with processes.in_step("trying"):
+                if failing:
+                    raise ValueError("it was I")
+        except (ValueError, fw.PeerError) as error:
+            said.append(f"{type(error).__name__}: {error}")
+    for mesh in (jax.device_count() + 1, 1):
+        try:
+            fw.solve(kept_problem(), iterations=1, mesh=mesh)
+        except fw.InvalidInputError as error:
+            said.append(str(error))
+
+    def fails(record):
+        raise ValueError("no more")
+
+    try:
+        solved(steps=3, callback=fails)
+    except fw.UserCodeError as error:
+        said.append(f"{error.result.iterations} {error}")
+    asked = solved(steps=30, callback=lambda record: record.iteration >= 5)
+    return [*said, asked.status.name]
+
+
+PARTS = {
+    "undisturbed": lambda given: summary(solved(record=[60])),
+    "kept": lambda given: summary(solved(record=[60], checkpoint=given.folder, every=0.05)),
+    "rows": lambda given: data_by_rows(),
+    "refused": lambda given: refused(),
+    "few": lambda given: {"/".join(c): one_case(*c, STEPS["few"]) for c in FEW},
+    "all": lambda given: {"/".join(c): one_case(*c, STEPS["all"]) for c in ALL},
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", required=True)
+    parser.add_argument("--processes", type=int, required=True)
+    parser.add_argument("--process-id", type=int, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--folder")
+    parser.add_argument("parts", nargs="+", choices=PARTS)
+    given = parser.parse_args()
+    processes.join(f"127.0.0.1:{given.port}", given.processes, given.process_id)
+    jax.config.update("jax_enable_x64", True)
+    for name in given.parts:
+        began = time.perf_counter()
+        try:
+            found = PARTS[name](given)
+        except fw.PeerError as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            raise
+        if jax.process_index() == 0 or name == "refused":
+            scratch = given.out / f"{name}-{jax.process_index()}.new"
+            scratch.write_text(json.dumps(found))
+            scratch.rename(given.out / f"{name}-{jax.process_index()}.json")
+        print(name, f"{time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
