@@ -16,6 +16,7 @@ import mostfw as fw
 from mostfw import placement
 from mostfw.frank_wolfe import advance, start
 from mostfw.measures import measures
+from mostfw.trees import replaced
 
 DEVICES = 8
 AHEAD, STEPS, SEEDS = 5, 200, 5
@@ -62,7 +63,9 @@ class Setting:
     """A method on a problem, over so many devices; None: without a mesh."""
 
     def __init__(self, kind, name, n, devices):
-        self._begin(problem_of(kind, n, name.endswith("+")), fw.methods.get(name), devices)
+        # steps are compared to 1e-10, which LMOs in single precision are not alike to
+        method = replaced(fw.methods.get(name), lmo_precision="full")
+        self._begin(problem_of(kind, n, name.endswith("+")), method, devices)
 
     @staticmethod
     def of(problem, method, devices):
