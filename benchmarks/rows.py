@@ -20,7 +20,7 @@ class Settings:
     rounds: int = 3
     steps: int = 20_000  # of the smallest problem; larger ones make fewer
     quick: bool = False
-    iterations: int = 1000  # of a whole run, for trimming
+    iterations: int = 6000  # of a whole run, for trimming
     seconds: float = 60.0  # for a solver, and for ours against it
 
 

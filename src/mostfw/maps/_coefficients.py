@@ -18,6 +18,9 @@ from ._base import MAPS, LinearMap
 from ._structured import OfSquare
 
 
+MOST_ROWS = 2**27  # a number is kept of each, whether it has coefficients or not
+
+
 @MAPS.register
 class Diagonal(OfSquare):
     """Gx = diag X.
@@ -147,7 +150,7 @@ class Coefficients(LinearMap):
         sizes: int | Sequence[int],
         block: Any = None,
     ) -> None:
-        self.count = checks.whole("the number of rows of Coefficients", rows, 1, 2**31 - 1)
+        self.count = checks.whole("the number of rows of Coefficients", rows, 1, MOST_ROWS)
         self.single = isinstance(sizes, int | np.integer)
         self.sizes = checks.shape("the sizes of Coefficients", sizes)
         value = np.asarray(checks.data("the values of Coefficients", value), dtype=float)
