@@ -17,7 +17,6 @@ from ..trees import Point, Structure
 from ._base import MAPS, LinearMap
 from ._structured import OfSquare
 
-
 MOST_ROWS = 2**27  # a number is kept of each, whether it has coefficients or not
 
 
