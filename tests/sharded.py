@@ -62,7 +62,8 @@ class Setting:
     """A method on a problem, over so many devices; None: without a mesh."""
 
     def __init__(self, kind, name, n, devices):
-        self._begin(problem_of(kind, n, name.endswith("+")), fw.methods.get(name), devices)
+        method = fw.methods.get(name)
+        self._begin(problem_of(kind, n, method.constraints == "sampled"), method, devices)
 
     @staticmethod
     def of(problem, method, devices):
