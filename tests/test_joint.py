@@ -208,6 +208,41 @@ def test_one_of_four_is_killed_and_two_go_on(tmp_path):
 
 
 @pytest.mark.study
+def test_slurm_starts_the_command_line_and_one_process_writes(tmp_path):
+    """With the variables that Slurm sets; each process runs the same words."""
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "JAX_PLATFORMS": "cpu",
+        "SLURM_JOB_ID": str(os.getpid()),  # of which JAX makes the port
+        "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_NTASKS": "2",
+        "SLURM_STEP_NUM_NODES": "1",
+    }
+    words = "run covariance --n 16 --iterations 20 --coordinator auto --json - --checkpoint run"
+    members = []
+    for number in range(2):
+        own = {"SLURM_PROCID": str(number), "SLURM_LOCALID": str(number)}
+        command = [sys.executable, "-m", "mostfw.cli", *words.split()]
+        members.append(
+            subprocess.Popen(
+                command, env=environment | own, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+            )
+        )
+    said = [member.communicate(timeout=300)[0] for member in members]
+    assert [member.returncode for member in members] == [0, 0]
+    assert json.loads(said[0])["iterations"] == 20 and said[1] == ""
+    assert len(list((tmp_path / "run").glob("*.mostfw-rows"))) == 2
+    resumed = subprocess.run(
+        [sys.executable, "-m", "mostfw.cli", "resume", "run", "--mesh", "rows=1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(resumed.stdout)["objective"] == json.loads(said[0])["objective"]
+
+
+@pytest.mark.study
 def test_every_tracker_and_constraint_makes_the_steps_of_one_device(tmp_path):
     job = run_job(tmp_path, ["all", "long"], seconds=7200)
     for part in ("all", "long"):
