@@ -111,7 +111,8 @@ def assert_same_steps(cases):
 def assert_within_seed_noise(cases):
     for case, one in cases.items():
         for measure, *singles in zip(one["sharded"], *one["singles"], strict=True):
-            noise = max(singles) - min(singles)
+            # where all seeds agree (an equality that each step keeps), rounding is what is left
+            noise = max(singles) - min(singles) + 1e-10 * max(map(abs, singles))
             assert min(singles) - noise <= measure <= max(singles) + noise, case
 
 
