@@ -23,9 +23,11 @@ from jax.experimental import multihost_utils
 from .errors import InvalidInputError, LostProcessError, PeerError
 
 # Within a minute of the loss of one process the others have ended: after so many seconds without
-# a sign of life it counts as lost, and nobody waits longer than that for it to say goodbye.
+# a sign of life it counts as lost.
 HEARTBEAT_SECONDS = 30
-GOODBYE_SECONDS = 15
+# Those that are done wait so long for the others, or JAX would end the first one while it still
+# writes what came out.
+GOODBYE_SECONDS = 3600
 # What the runtime says when it cannot reach a process, by transport: Gloo, NCCL, the coordinator.
 _LOST = ("gloo", "nccl", "unavailable", "connection", "coordination", "peer", "deadline", "socket")
 
