@@ -37,11 +37,14 @@ class Sizes:
     large: int = 100_000
     large_steps: int = 40
     batch: float = 0.01
-    large_batch: float = 0.001  # of the two that are not small
+    large_batch: float = 0.001  # of those that are not small
+    mesh: int = 20_000
+    mesh_steps: int = 200
+    mesh_rounds: int = 3
 
     @staticmethod
     def tiny() -> Sizes:
-        return Sizes(16, 20, 2, 24, 20, 32, 5, large_batch=0.01)
+        return Sizes(16, 20, 2, 24, 20, 32, 5, large_batch=0.01, mesh=64, mesh_steps=10)
 
 
 def say(text: str) -> None:
@@ -156,10 +159,41 @@ def large(sizes: Sizes) -> list[Row]:
     )
 
 
+def mesh(sizes: Sizes) -> list[Row]:
+    """What the way over several devices costs where there is only one."""
+    problem, method = problem_of(sizes.mesh, sizes.large_batch), instances.kmeans_method()
+
+    def step(devices: int | None) -> Callable[[int], float]:
+        def measured(seed: int) -> float:
+            given = {"iterations": sizes.mesh_steps, "record": [sizes.mesh_steps], "seed": seed}
+            result = fw.solve(problem, method, mesh=devices, certify=False, progress=False, **given)
+            products.setdefault(devices, []).append(result.counts.matvecs / sizes.mesh_steps)
+            return result.seconds / sizes.mesh_steps
+
+        return measured
+
+    products: dict[int | None, list[float]] = {}
+    over_one, plain = timing.alternating(sizes.mesh_rounds, step(1), step(None))
+    row = Row(
+        f"k-means, N = {sizes.mesh}, float32, a step over a mesh of one device",
+        1e3 * over_one,
+        "ms",
+        "without a mesh",
+        1e3 * plain,
+        over_one / plain,
+        "times as long",
+        Goal(most=1.05),
+        details={"steps": sizes.mesh_steps, "products": list(products.values())},
+    )
+    say(str(row))
+    return [row]
+
+
 PARTS: dict[str, Callable[[Sizes], list[Row]]] = {
     "small": small,
     "middle": middle,
     "large": large,
+    "mesh": mesh,
 }
 
 
@@ -173,8 +207,8 @@ def children(given: argparse.Namespace) -> dict[str, Any]:
         say(f"part {name}")
         command = [sys.executable, "-m", "benchmarks.gpu", "--alone", "--part", name]
         command += ["--out", str(given.out)] + (["--quick"] if given.quick else [])
-        for option in ("batch", "steps"):
-            value = getattr(given, option)
+        for option in ("batch", "steps", "mesh-size"):
+            value = getattr(given, option.replace("-", "_"))
             command += [] if value is None else [f"--{option}", str(value)]
         code = subprocess.run(command, env=environment, check=False).returncode
         path = given.out / f"gpu-{name}.json"
@@ -188,6 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("bench"), help="folder for gpu*.json")
     parser.add_argument("--batch", type=float, help="share of the entries drawn a step")
     parser.add_argument("--steps", type=int, help="instead of the part's own number")
+    parser.add_argument("--mesh-size", type=int, help="N of the part mesh (default 20,000)")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to test the harness")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -200,6 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = Sizes.tiny() if given.quick else Sizes()
     if given.batch is not None:
         sizes = dataclasses.replace(sizes, batch=given.batch, large_batch=given.batch)
+    if given.mesh_size is not None:
+        sizes = dataclasses.replace(sizes, mesh=given.mesh_size)
     if given.steps is not None:
         sizes = dataclasses.replace(sizes, **{f"{name}_steps": given.steps})
     found = machine()

@@ -65,7 +65,7 @@ class Setting:
     def __init__(self, kind, name, n, devices):
         # steps are compared to 1e-10, which LMOs in single precision are not alike to
         method = replaced(fw.methods.get(name), lmo_precision="full")
-        self._begin(problem_of(kind, n, name.endswith("+")), method, devices)
+        self._begin(problem_of(kind, n, method.constraints == "sampled"), method, devices)
 
     @staticmethod
     def of(problem, method, devices):

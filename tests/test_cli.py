@@ -11,6 +11,8 @@ import pytest
 
 import mostfw as fw
 from mostfw.cli import main
+from mostfw.cli.joining import again
+from mostfw.cli.parser import parser
 
 ROOT = Path(__file__).parents[1]
 FIELDS = {
@@ -141,3 +143,25 @@ def test_the_wheel_holds_the_package_and_its_command(tmp_path):
     for wanted in ("py.typed", "problems/kmeans.py", "report/template.html", "report/style.css"):
         assert f"mostfw/{wanted}" in names
     assert not [name for name in names if "test_" in name or "benchmarks" in name]
+
+
+def test_processes_that_cannot_join_are_refused(capsys):
+    command = ["run", "covariance", "--n", "8", "--quiet"]
+    assert main([*command, "--coordinator", "nowhere"]) == 2
+    assert "HOST:PORT" in capsys.readouterr().err
+    given = ["--coordinator", "127.0.0.1:1", "--processes", "2", "--process-id", "2"]
+    assert main([*command, *given]) == 2
+    assert "process_id is 2 of 2" in capsys.readouterr().err
+
+
+def test_a_run_is_resumed_by_other_processes():
+    words = ["run", "kmeans", "--mesh", "rows=4", "--processes=2", "--seed", "1"]
+    options = parser().parse_args(
+        ["resume", "run", "--mesh", "rows=8", "--coordinator", "a:1", "--process-id", "3"]
+    )
+    assert again(words, options) == [
+        *("run", "kmeans", "--seed", "1"),
+        *("--coordinator=a:1", "--process-id=3", "--mesh=8"),
+    ]
+    plain = parser().parse_args(["resume", "run"])
+    assert again(words, plain) == ["run", "kmeans", "--mesh", "rows=4", "--seed", "1"]

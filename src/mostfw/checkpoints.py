@@ -7,7 +7,6 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import re
-import secrets
 import time
 import warnings
 from collections.abc import Mapping
@@ -26,7 +25,6 @@ from .errors import (
     CheckpointWarning,
     DamagedFileError,
     PeerError,
-    UnusableFolderError,
 )
 from .frank_wolfe import State
 from .identity import Table, difference, table_of
@@ -42,8 +40,6 @@ EVERY = 60.0  # seconds
 _NAME = re.compile(r"checkpoint-(\d{12})\.mostfw")
 _NESTED = ("violation", "relative_violation", "metrics")
 _STATE, _HISTORY = "state", "history"
-_SEEN_BY_ALL = ".seen-by-all"
-SEEN_WITHIN = 10.0  # seconds, in which a file that one process wrote is there for the others
 LISTED = 8  # checkpoints that may be tried, newest first: two are kept, should all go well
 
 
@@ -120,26 +116,8 @@ class Checkpoints:
                     with contextlib.suppress(OSError):
                         scratch.unlink()
         if processes.count() > 1:
-            self._check_shared()
+            shards.check_shared(self.folder)
         return self
-
-    def _check_shared(self) -> None:
-        """A folder of the same name on every machine's own disk would not do."""
-        number, path = secrets.randbelow(2**50), self.folder / _SEEN_BY_ALL
-        with processes.in_step("writing to the folder of its checkpoints"):
-            if processes.first():
-                path.write_text(str(number))
-        wanted, until = str(int(processes.gathered(number)[0, 0])), time.monotonic() + SEEN_WITHIN
-        with processes.in_step("looking for the folder of its checkpoints"):
-            while not (path.is_file() and path.read_text() == wanted):
-                if time.monotonic() > until:
-                    raise UnusableFolderError(
-                        f"the folder {str(self.folder)!r} of process {jax.process_index()} is not "
-                        "that of the first one: give one on a file system that all share."
-                    )
-                time.sleep(0.05)
-        if processes.first():
-            path.unlink(missing_ok=True)
 
     def __exit__(self, *_: Any) -> None:
         self._held.close()

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import platform
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -146,14 +144,12 @@ def _available() -> int | None:
     """Of all devices of a mesh together, as nearly all of a run is spread over them evenly; of the
     process that has least, for all must come to the same conclusion."""
     available = resources.available_bytes()
-    host = zlib.crc32(platform.node().encode())
-    found = processes.gathered(math.inf if available is None else available, host)
-    if not math.isfinite(found[:, 0].min()):
+    least, machines = processes.least(math.inf if available is None else available)
+    if not math.isfinite(least):
         return None
-    if resources.accelerator_bytes() is not None:
-        return placement.devices() * int(found[:, 0].min())
     # the devices of a CPU, and processes on one machine, share its memory
-    return len(set(found[:, 1])) * int(found[:, 0].min())
+    own = resources.accelerator_bytes() is not None
+    return (placement.devices() if own else machines) * int(least)
 
 
 def room_for_bounds(problem: Problem, available: int | None = None) -> bool:

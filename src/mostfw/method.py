@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from . import checks, resources, scaling, trees
+from . import checks, placement, resources, scaling, trees
 from .constraints import Affine, Memo
 from .domains import Spectrahedron
 from .errors import InvalidInputError, UnsuitableMethodError
@@ -220,7 +220,7 @@ class Method(eqx.Module):
         if self.direction != "auto" or not possible:
             return "applied" if self.direction == "applied" else "formed"
         room = resources.accelerator_bytes()
-        needed = 3 * structure.size * structure.dtype.itemsize
+        needed = 3 * structure.size * structure.dtype.itemsize / placement.devices()
         return "formed" if room is None or needed < FORMED_SHARE * room else "applied"
 
     def accuracy(self, k: Any, level: jax.Array) -> Accuracy:

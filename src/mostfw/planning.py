@@ -93,6 +93,7 @@ class Plan:
     machine: Machine
     n: int
     devices: int
+    itemsize: int
     applied: bool
     spread_bytes: float  # held by one device of what is spread
     own_bytes: float  # held by every device
@@ -124,6 +125,7 @@ class Plan:
             seconds_in_words(self.computing),
             seconds_in_words(self.talking) if self.devices > 1 else "-",
             seconds_in_words(self.seconds),
+            f"{largest(self.devices, self.machine, self.itemsize):,}",
         )
 
 
@@ -137,7 +139,8 @@ def seconds_in_words(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
-HEAD = ("devices", "memory each", "fits", "read a step", "told a step", "work", "talk", "a step")
+HEAD = ("devices", "memory each", "fits", "read a step", "told a step", "work", "talk")
+HEAD += ("a step", "n up to")
 
 
 def plan(
@@ -173,6 +176,7 @@ def plan(
         machine=machine,
         n=n,
         devices=devices,
+        itemsize=itemsize,
         applied=applied,
         spread_bytes=share * (HELD_APPLIED if applied else HELD_FORMED),
         own_bytes=own,
@@ -181,6 +185,23 @@ def plan(
         computing=machine.overhead + read / (machine.efficiency * machine.bandwidth),
         talking=_talking(machine, devices, itemsize * n, products),
     )
+
+
+def largest(devices: int, machine: Machine | str = "h200", itemsize: int = 4) -> int:
+    """The largest n that fits, to two digits.
+
+    >>> from mostfw.planning import largest, plan
+    >>> n = largest(1)
+    >>> plan(n).fits, plan(int(1.2 * n)).fits
+    (True, False)
+    """
+    low, high = 1, 2**40
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = plan(middle, devices, machine, itemsize=itemsize).fits
+        low, high = (middle, high) if fits else (low, middle)
+    unit = 10 ** max(0, len(str(low)) - 2)
+    return low // unit * unit
 
 
 def default_batch(n: int) -> int:

@@ -287,4 +287,4 @@ class Result:
 
 
 def _on_host(leaf: Any) -> Any:
-    return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
+    return processes.whole(leaf) if isinstance(leaf, jax.Array) else leaf

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import secrets
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ import jax
 import numpy as np
 
 from . import container, processes
-from .errors import DamagedFileError
+from .errors import DamagedFileError, UnusableFolderError
 from .placement import Rows
 
 NAME = re.compile(r"checkpoint-(\d{12})\.rows-(\d{5})-of-(\d{5})\.mostfw-rows")
+SEEN_WITHIN = 10.0  # seconds, in which a file that one process wrote is there for the others
+_SEEN_BY_ALL = ".seen-by-all"
 _AT = "@"  # between the name of an array and its first row, in the name of a piece
 
 
@@ -34,6 +38,26 @@ def file_of(folder: Path, k: int, process: int, processes: int) -> Path:
     'checkpoint-000000000007.rows-00001-of-00004.mostfw-rows'
     """
     return folder / f"checkpoint-{k:012d}.rows-{process:05d}-of-{processes:05d}.mostfw-rows"
+
+
+def check_shared(folder: Path) -> None:
+    """Refuses a folder that is another one to other processes: of the same name on every machine's
+    own disk, it would not do."""
+    number, path = secrets.randbelow(2**50), folder / _SEEN_BY_ALL
+    with processes.in_step("writing to the folder of its checkpoints"):
+        if processes.first():
+            path.write_text(str(number))
+    wanted, until = str(int(processes.gathered(number)[0, 0])), time.monotonic() + SEEN_WITHIN
+    with processes.in_step("looking for the folder of its checkpoints"):
+        while not (path.is_file() and path.read_text() == wanted):
+            if time.monotonic() > until:
+                raise UnusableFolderError(
+                    f"the folder {str(folder)!r} of process {jax.process_index()} is not that of "
+                    "the first one: give one on a file system that all share."
+                )
+            time.sleep(0.05)
+    if processes.first():
+        path.unlink(missing_ok=True)
 
 
 def split(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

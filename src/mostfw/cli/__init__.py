@@ -50,7 +50,9 @@ def _carried_out(words: Sequence[str]) -> int:
     except MostFWError as error:
         if isinstance(error, CheckpointError | FolderInUseError):
             undo(options)
-        print(f"mostfw: {error}", file=sys.stderr)
+        print(f"mostfw: {error}", file=sys.stderr, flush=True)
+        if getattr(options, "joined", False):  # the others must not wait for this one, either
+            os._exit(2)
         return 2
     except KeyboardInterrupt:
         print("mostfw: interrupted", file=sys.stderr)

@@ -44,6 +44,7 @@ def joined(options: argparse.Namespace) -> bool:
         return False
     coordinator = None if options.coordinator == AUTO else options.coordinator
     processes.join(coordinator, options.processes, options.process_id)
+    options.joined = True
     _keep_output_clean()
     if options.mesh is None:
         options.mesh = jax.device_count()
