@@ -8,6 +8,7 @@ import pytest
 import mostfw as fw
 from mostfw import frank_wolfe
 from mostfw.directions import Aim, Lean
+from mostfw.maps._structured import BY_ROWS_FROM
 from mostfw.method import LEAN_FROM
 from mostfw.trees import replaced
 
@@ -151,3 +152,9 @@ def test_single_precision_is_refused_where_it_is_not_to_be_had():
         fw.solve(small, method, iterations=1)
     with pytest.raises(fw.InvalidInputError, match="lmo_precision is 'double'"):
         replaced(fw.methods.most_fw(), lmo_precision="double")
+
+
+@pytest.mark.parametrize("side", [BY_ROWS_FROM, BY_ROWS_FROM + 3])
+def test_triangles_of_larger_graphs_are_summed_up_by_rows(side):
+    """The sums have another form from this side on; the map's promises are the same."""
+    fw.testing.check_map(fw.maps.Triangles(side=side), np.zeros((side, side)), symmetric=True)
