@@ -129,7 +129,7 @@ def require(
     ...     memory.require(problem, fw.methods.most_fw(mu_c=1.0), available=16 * 10**9)
     ... except fw.ResourceError as error:
     ...     print(str(error).split(" (")[0])
-    problem 'kmeans N=100000 K=3' with method 'most-fw' needs about 320 GB
+    problem 'kmeans N=100000 K=3' with method 'most-fw' needs about 280 GB
     """
     available = _available() if available is None else available
     if available is None or members * _rough_bytes(problem, method) < available:
