@@ -824,3 +824,19 @@ def test_an_array_without_an_axis_is_no_list_of_members(given):
     problem = fw.Problem(fw.objectives.Linear(np.ones(2)), fw.domains.Simplex(2))
     with pytest.raises(fw.InvalidInputError, match=next(iter(given))):
         fw.sweep(problem, **{"methods": ["sfw"], "seeds": [0], "iterations": 1} | given)
+
+
+def test_a_ragged_matrix_is_no_map():
+    with pytest.raises(fw.InvalidInputError, match="no matrix"):
+        fw.constraints.Affine([[1, 2], [3]], fw.sets.Orthant(1))
+
+
+def test_a_factor_whose_squares_overflow_is_refused():
+    with pytest.raises(fw.InvalidInputError, match="trace"):
+        fw.problems.covariance(factor=np.full((3, 3), 1e300), batch=2)
+
+
+def test_a_sweep_names_the_iteration_at_which_its_callback_failed():
+    problem = fw.Problem(fw.objectives.Linear(np.ones(2)), fw.domains.Simplex(2))
+    with pytest.raises(fw.UserCodeError, match="callback failed at iteration 3"):
+        fw.sweep(problem, ["sfw"], seeds=[0], iterations=3, record=[3], callback=abs)

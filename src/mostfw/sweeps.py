@@ -16,7 +16,7 @@ from jax import lax
 
 from . import checks, faults, memory
 from .bounds import Bounds
-from .errors import InvalidInputError, NonFiniteError
+from .errors import InvalidInputError, NonFiniteError, UserCodeError
 from .frank_wolfe import State, start, step
 from .interruption import Interruption, listening
 from .measures import measures, recorded
@@ -134,6 +134,14 @@ def _listed(given: Any) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, str)
 
 
+def _asked(callback: Callable[[list[Record | None]], Any], records: Any, point: int) -> bool:
+    try:
+        return bool(callback(records))
+    except Exception as error:
+        words = faults.words_of(error)
+        raise UserCodeError(f"the callback failed at iteration {point}: {words}.", point) from error
+
+
 def _difference(one: Method, other: Method) -> str | None:
     """The first field in which two methods differ by more than the values of arrays."""
     for field in dataclasses.fields(Method):
@@ -187,7 +195,7 @@ class _Sweep:
             interrupted = self._until(point, bar)
             records = self._record()
             bar.show(next(record for record in records if record is not None))
-            asked = callback is not None and callback(records)
+            asked = callback is not None and _asked(callback, records, point)
             if interrupted or asked:
                 status = Status.INTERRUPTED if interrupted else Status.CALLBACK
                 break

@@ -125,6 +125,8 @@ class L2Ball(ArrayDomain):
     def __init__(self, shape: int | Sequence[int], radius: float = 1.0, center: Any = 0.0) -> None:
         self.shape = checks.shape("L2Ball shape", shape)
         self.radius = checks.number("the radius of an L2Ball", radius, above=0)
+        if isinstance(center, list | tuple):  # ragged ones are refused by name
+            center = checks.data("the center of an L2Ball", center)
         self.center = checks.data("the center of an L2Ball", center) if np.ndim(center) else center
         if np.ndim(center) == 0:
             checks.number("the center of an L2Ball", center)

@@ -200,7 +200,8 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
     def _cost(self, shape: tuple[int, int]) -> Cost:
         """Where the radius is searched, most of the tries may come to nothing, but not all."""
         searched = self.radius is None and self.rank_bound is None
-        steps = self.max_iter * (1 + (TRIED if searched else bool(self.refit)) / SEARCH_SHARE)
+        refit = checks.flag("refit", self.refit)
+        steps = self.max_iter * (1 + (TRIED if searched else refit) / SEARCH_SHARE)
         load = Load(shape[0] * shape[1], ARRAYS, PASSES, last=REFIT_PASSES, besides=COMPILING_AGAIN)
         return load.cost(round(steps)).within(self.time_limit)
 

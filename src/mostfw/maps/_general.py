@@ -304,4 +304,11 @@ def as_map(G: Any) -> LinearMap:
         return Sparse(G)
     if callable(G):
         return Function(G)  # pyright: ignore[reportArgumentType]
-    return Dense(np.asarray(G) if not isinstance(G, jax.Array) else G)
+    try:
+        matrix = G if isinstance(G, jax.Array) else np.asarray(G)
+    except (TypeError, ValueError) as error:  # as of rows of different lengths
+        raise InvalidInputError(
+            f"G is a {type(G).__name__} that is no matrix ({error}): give a matrix, a function or "
+            "one of mostfw.maps."
+        ) from error
+    return Dense(matrix)

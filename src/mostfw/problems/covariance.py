@@ -74,7 +74,8 @@ def covariance(
         factor = np.asarray(checks.data("factor", factor), dtype=dtype)
         if factor.ndim != 2:
             raise ShapeError(f"factor has shape {factor.shape}: two axes are needed.")
-        truth = factor @ factor.T
+        with np.errstate(over="ignore"):  # an infinite trace is refused below
+            truth = factor @ factor.T
     known = truth is not None
     if data is not None:
         data = np.asarray(checks.data("data", data), dtype=dtype)
