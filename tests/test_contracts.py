@@ -74,7 +74,7 @@ def test_constraint_with_a_set_that_couples_rows(the_set):
 @pytest.mark.parametrize("numbers", [1, 130, 200])
 def test_triangles_formed_in_several_slabs(monkeypatch, numbers):
     """One node at a time, two at a time with one left, three at a time with two left."""
-    monkeypatch.setattr("mostfw.maps._structured.SLAB_NUMBERS", numbers)
+    monkeypatch.setattr("mostfw.maps._triangles.SLAB_NUMBERS", numbers)
     for example in fw.maps.Triangles.examples():
         fw.testing.check_map(*example)
 

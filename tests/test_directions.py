@@ -8,7 +8,7 @@ import pytest
 import mostfw as fw
 from mostfw import frank_wolfe
 from mostfw.directions import Aim, Lean
-from mostfw.maps._structured import BY_ROWS_FROM
+from mostfw.maps._triangles import BY_ROWS_FROM
 from mostfw.method import LEAN_FROM
 from mostfw.trees import replaced
 

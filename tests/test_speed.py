@@ -12,7 +12,7 @@ from benchmarks.memory import numbers_per_step
 
 import mostfw as fw
 from common import clustering_problem
-from mostfw import linalg, running, sets
+from mostfw import handover, linalg, sets
 from mostfw.frank_wolfe import State, advance, current, start
 from mostfw.schedules import Power
 from mostfw.trees import replaced
@@ -168,8 +168,8 @@ def test_a_large_point_comes_to_the_host_slab_by_slab(monkeypatch):
     problem = clusters()
     core, _, state = after(problem, fw.methods.most_fw(), 20)
     whole = np.asarray(current(core, state))
-    monkeypatch.setattr(running, "SLAB_BYTES", 8 * 300 * 77)
-    slabs = running.moved_to_host(core, state)
+    monkeypatch.setattr(handover, "SLAB_BYTES", 8 * 300 * 77)
+    slabs = handover.moved_to_host(core, state)
     np.testing.assert_allclose(slabs, whole, rtol=0, atol=1e-15)
 
 

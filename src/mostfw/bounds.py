@@ -121,27 +121,33 @@ class Bounds:
     ) -> None:
         """A record point: looks if there is time. `problem` is the loop's, on the device."""
         self._violations.append((int(state.k), violation))
-        due = self._affordable(seconds) or (last and self.eager)
-        if self.reason or not self.exact or not due:
+        if not self._due(seconds, last) or self.reason or not self.exact:
             return
         began = time.perf_counter()
         first = self._looks == 0 or (self.stalled and not self._separated)
-        look = self._look(problem, method, state)
-        if look is not None:
-            self._try(look.minorant())
-            if self._looks > 1 and self._average is not None:
-                self._try(self._average.minorant())
-            if self.stalled:
-                self._separate(problem, method, state, look)
-            if self.eager:
-                self._improve(look, (EAGER_SHARE * seconds - self.spent) / 2)
-                x = jax.tree.map(np.asarray, current(problem, state))
-                self._descend(self._feasible(x, violation))
+        self._take_turn(problem, method, state, seconds)
         whole = time.perf_counter() - began
         # All but the least values of a turn that does something first is compiling.
         self._turn = min(whole, 2 * self._cost) if first else whole
         self.compile_seconds += whole - self._turn
         self.spent += self._turn
+
+    def _take_turn(self, problem: Problem, method: Method, state: State, seconds: float) -> None:
+        look = self._look(problem, method, state)
+        if look is None:
+            return
+        self._try(look.minorant())
+        if self._looks > 1 and self._average is not None:
+            self._try(self._average.minorant())
+        if self.stalled:
+            self._separate(problem, method, state, look)
+        if self.eager:
+            self._improve(look, (EAGER_SHARE * seconds - self.spent) / 2)
+            x = jax.tree.map(np.asarray, current(problem, state))
+            self._descend(self._feasible(x, self._violations[-1][1]))
+
+    def _due(self, seconds: float, last: bool) -> bool:
+        return self._affordable(seconds) or (last and self.eager)
 
     def _affordable(self, seconds: float) -> bool:
         cost = self.spent + self._turn

@@ -8,7 +8,6 @@ later, for a certificate that is worked out when it is read would need all proce
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import equinox as eqx
@@ -40,6 +39,7 @@ class JointBounds(Bounds):
     def __init__(self, problem: Problem, certify: bool | None = None, eager: bool = False) -> None:
         super().__init__(problem, certify, eager)
         self.objective: float | None = None  # at the last look
+        self._separated = True  # never looked for here, so no turn compiles that
         if not self.reason and not self.exact:
             self.reason = "a confidence interval is not worked out over several processes."
         refused = processes.gathered(bool(self.reason))[:, 0].any()
@@ -54,28 +54,15 @@ class JointBounds(Bounds):
         objective = kept.get("objective")  # a single process keeps none
         self.objective = None if objective is None else float(objective)
 
-    def observe(
-        self,
-        problem: Problem,
-        method: Method,
-        state: State,
-        seconds: float,
-        violation: float,
-        last: bool = False,
-    ) -> None:
-        self._violations.append((int(state.k), violation))
-        due = last or self._affordable(seconds)
-        if not processes.gathered(due)[0, 0] or self.reason:
-            return
-        began, first = time.perf_counter(), self._looks == 0
+    def _due(self, seconds: float, last: bool) -> bool:
+        """As the first process has it, the last record point always: no look comes after it."""
+        return bool(processes.gathered(last or self._affordable(seconds))[0, 0])
+
+    def _take_turn(self, problem: Problem, method: Method, state: State, seconds: float) -> None:
         objective, lowers = _lowers(problem, method, state, float(problem.domain.diameter))
         self.objective = float(objective)
         self.lower = max([self.lower, *filter(math.isfinite, map(float, lowers))])
         self._looks += 1
-        spent = time.perf_counter() - began
-        self._turn = 0.0 if first else spent  # the first one compiles
-        self.compile_seconds += spent - self._turn
-        self.spent += self._turn
 
     def conclude(self, problem: Problem, method: Method, state: State) -> None:
         """That a problem is infeasible is not looked for here."""

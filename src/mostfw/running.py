@@ -9,13 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from . import checks, faults, placement, processes
-from .atoms import RankOneSymmetric
 from .bounds import Bounds
 from .checkpoints import Checkpoints, Identity
 from .errors import (
@@ -27,7 +25,8 @@ from .errors import (
     StreamError,
     UserCodeError,
 )
-from .frank_wolfe import State, advance, current, start
+from .frank_wolfe import State, advance, start
+from .handover import continued, current_point, moved_to_host
 from .interruption import Interruption
 from .measures import measures, recorded
 from .method import Method
@@ -39,7 +38,6 @@ from .stopping import Certified, Stop
 from .streams import Feeder
 from .trees import Point, replaced, zeros
 
-SLAB_BYTES = 2**30
 CHUNK_SECONDS = 1.0  # budgets, signals and progress are looked at about this often
 GROWTH = 8  # of one chunk to the next: a step may take far longer than those before it
 
@@ -312,7 +310,7 @@ class Run:
                 self.state = self._advanced(k)
             except RUNTIME_ERRORS as error:
                 self.state, self.done = before, k - 1
-                moved = replaced(before, k=before.k + 1, x=_current(self.core, before))
+                moved = replaced(before, k=before.k + 1, x=current_point(self.core, before))
                 term = faults.failing(
                     self.on_device, self.method, moved, self.key, self._minibatch(k)
                 )
@@ -486,32 +484,8 @@ class Run:
         return jax.tree.map(lambda leaf: leaf[k - self.fed], self.feed)
 
 
-_current = eqx.filter_jit(current)
-
-
 def _copied(state: State) -> State:
     return jax.tree.map(jnp.copy, state)
-
-
-def moved_to_host(problem: Problem, state: State) -> Point:
-    """x_{k+1} as NumPy arrays; a large matrix slab by slab, for the device may have no room for a
-    second one. What is spread over processes stays so: no host need have room for it."""
-    x, atom = state.x, state.atom
-    if processes.count() > 1:
-        return _current(problem, state)
-    if not isinstance(atom, RankOneSymmetric) or x.nbytes < SLAB_BYTES:
-        return jax.tree.map(np.asarray, _current(problem, state))
-    size = max(1, SLAB_BYTES * x.shape[0] // x.nbytes)
-    made = np.empty(x.shape, x.dtype)
-    for first in range(0, x.shape[0], size):
-        rows = slice(first, first + size)
-        made[rows] = np.asarray(_moved_rows(x[rows], atom, atom.vector[rows], state.eta))
-    return made
-
-
-@jax.jit
-def _moved_rows(rows: jax.Array, atom: RankOneSymmetric, ends: jax.Array, eta: Any) -> jax.Array:
-    return atom.move_rows(rows, ends, eta)
 
 
 def _check_joint(problem: Problem, black_box: bool) -> None:
@@ -522,28 +496,3 @@ def _check_joint(problem: Problem, black_box: bool) -> None:
             f"{problem.objective.label} {what} while the run goes on, which several processes "
             "would not do in step: give data or a JAX function, or run it in one process."
         )
-
-
-def continued(result: Result, problem: Problem, method: Method) -> State:
-    """A copy of an earlier state (the loop gives its buffers away), checked to fit."""
-    if result.method.name != method.name:
-        raise InvalidInputError(
-            f"warm_start comes from method {result.method.name!r}, whose tracker means something "
-            f"else to method {method.name!r}: continue with the same method."
-        )
-    on_device = problem.on_device()
-    fresh = jax.eval_shape(lambda: start(on_device.core(), method))
-    shapes = lambda tree: jax.tree.map(lambda a: (a.shape, str(a.dtype)), tree)  # noqa: E731
-    if jax.tree.structure(fresh) != jax.tree.structure(result.state) or (
-        shapes(fresh) != shapes(result.state)
-    ):
-        raise InvalidInputError(
-            f"warm_start comes from method {result.method.name!r} on another kind of problem: its "
-            f"state does not fit method {method.name!r} here. Use the same method and shapes."
-        )
-    state = placement.placed(jax.tree.map(jnp.array, result.state), problem.structure)
-    if result.problem is problem:
-        return state
-    # another problem's constraints: what was carried along is not theirs
-    exact = method.exact_constraints(on_device)
-    return replaced(state, memos=tuple(c.memo(state.x, state.atom) for c in exact))

@@ -18,6 +18,7 @@ from . import checks, faults, memory
 from .bounds import Bounds
 from .errors import InvalidInputError, NonFiniteError, UserCodeError
 from .frank_wolfe import State, start, step
+from .handover import current_point
 from .interruption import Interruption, listening
 from .measures import measures, recorded
 from .method import Method
@@ -25,7 +26,7 @@ from .objectives import Online
 from .problem import Problem
 from .progress import Bar
 from .result import Counts, History, Record, Result, Status
-from .running import CHUNK_SECONDS, GROWTH, _current
+from .running import CHUNK_SECONDS, GROWTH
 from .solving import check_budgets, check_callback, chosen, record_points
 from .trees import replaced
 
@@ -291,7 +292,7 @@ class _Sweep:
 
     def _result(self, index: int, status: Status) -> Result:
         state = _member(self.state, index)
-        x = state.x if status is Status.NON_FINITE else _current(self.core, state)
+        x = state.x if status is Status.NON_FINITE else current_point(self.core, state)
         return Result(
             problem=self.problem,
             method=self.methods[index],

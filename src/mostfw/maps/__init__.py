@@ -3,7 +3,8 @@
 from ._base import MAPS, LinearMap
 from ._coefficients import Coefficients, Diagonal
 from ._general import Dense, Function, Sparse, as_map
-from ._structured import Entries, Identity, RowSums, TotalSpread, Trace, Triangles
+from ._structured import Entries, Identity, RowSums, TotalSpread, Trace
+from ._triangles import Triangles
 
 __all__ = [
     "MAPS",
