@@ -57,6 +57,16 @@ def test_continuing_leaves_the_earlier_result_usable():
     assert len(first.history) < len(again.history)
 
 
+def test_a_linear_objective_is_looked_at_anew_when_another_takes_its_place():
+    costs = np.array([3.0, 1.0, 2.0]), np.array([1.0, 4.0, 9.0])
+    one, other = (fw.Problem(fw.objectives.Linear(c), fw.domains.Simplex(3)) for c in costs)
+    first = solve(one, "hfw", iterations=5)
+    np.testing.assert_array_equal(first.state.estimate.y, costs[0])
+    moved = solve(other, "hfw", iterations=5, warm_start=first)
+    np.testing.assert_array_equal(moved.state.estimate.y, costs[1])
+    assert moved.counts.gradients == 10 * 3  # as many as the method asks for
+
+
 def test_default_records_are_geometric_and_end_with_the_last():
     history = solve(cut_problem(batch=5), iterations=1000).history
     steps = [record.iteration for record in history]

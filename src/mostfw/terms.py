@@ -43,6 +43,7 @@ class Term(eqx.Module):
     online: ClassVar[bool] = False  # samples come from the host
     gathers: ClassVar[bool] = False  # whether a sample looks at a few numbers of x, not at all
     pointwise: ClassVar[bool] = False  # whether each entry of a gradient needs that of x only
+    linear: ClassVar[bool] = False  # whether the gradient is the same at every point
     batch: eqx.AbstractVar[int]
     total: eqx.AbstractVar[int | None]
 

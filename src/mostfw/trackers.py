@@ -56,10 +56,17 @@ class Tracker(eqx.Module):
     ) -> tuple[Estimate, Any]:
         """At x_k."""
 
+    def elsewhere(self, memory: Any) -> Any:
+        """What of the memory still holds when the run goes on with another problem."""
+        return memory
+
 
 @TRACKERS.register
 class Exact(Tracker):
     """y_k = the gradient of the whole sum at x_k.
+
+    That of a linear objective is made once and counted each time, for what is counted is what the
+    method asks for. The memory then says whether it is there.
 
     >>> import mostfw as fw
     >>> print(fw.trackers.Exact())
@@ -68,10 +75,22 @@ class Exact(Tracker):
 
     needs_whole: ClassVar[bool] = True
 
+    def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
+        return jnp.zeros((), bool) if all(term.linear for term in terms) else ()
+
     def arrive(
         self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
     ) -> tuple[Estimate, Any]:
-        return here.add_whole(estimate.scaled(0.0), 1.0), memory
+        def made() -> Estimate:
+            return here.add_whole(estimate.scaled(0.0), 1.0)
+
+        if not all(term.linear for term in here.terms):
+            return made(), memory
+        stored = when(~memory, lambda _: made().stored, estimate.stored)
+        return here.count_whole(estimate).holding(stored), jnp.ones_like(memory)
+
+    def elsewhere(self, memory: Any) -> Any:
+        return jax.tree.map(jnp.zeros_like, memory)
 
     def __str__(self) -> str:
         return "exact"

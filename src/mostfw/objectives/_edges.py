@@ -36,6 +36,7 @@ class Laplacian(Counted):
     """
 
     gathers: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
     heads: Any
     tails: Any
     weights: Any

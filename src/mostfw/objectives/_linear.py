@@ -33,6 +33,7 @@ class LinearForm(Summed):
     """
 
     gathers: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod
