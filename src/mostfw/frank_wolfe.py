@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from . import counting, placement, trees
+from . import counting, keys, placement, trees
 from .constraints import Affine
 from .directions import Aim, Applied, Lean
 from .domains import LinearMinimum
@@ -169,7 +169,7 @@ def _aim(
 
 def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = None) -> State:
     """One iteration: draw, track, direct, minimise (or trim), and leave the move pending."""
-    k = state.k + 1
+    k, key = state.k + 1, keys.opened(key)
     own_key = jax.random.fold_in(key, k)
     sample_key, lmo_key = jax.random.split(own_key)
     x, estimate, memory = track(problem, method, state, sample_key, feed, Turn(k, key))

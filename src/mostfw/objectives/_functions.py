@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import checks, placement, trees
+from .. import checks, keys, placement, trees
 from ..errors import InvalidInputError, MostFWError, ShapeError
 from ..shuffling import Words
 from ..terms import Numbers, batch_size
@@ -142,7 +142,7 @@ class Sampled(Differentiated):
         return self.expectation is not None
 
     def sample(self, key: Any, size: int) -> Any:
-        return jax.vmap(self.sampler)(jax.random.split(key, size))
+        return jax.vmap(self.sampler)(keys.plain(jax.random.split(key, size)))
 
     def value(self, x: Point, xi: Any) -> jax.Array:
         xi = placement.shared(xi, x)
