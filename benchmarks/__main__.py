@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from mostfw.interruption import listening
 
 from . import (
     growth,
@@ -66,11 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     print(heading(), flush=True)
     rows: list[Row] = []
-    for case in chosen(settings, given.only):
-        for row in case.measure(settings):
-            rows.append(row)
-            print(row, flush=True)
-        write(given.out, settings, rows)
+    with listening() as interruption:
+        for case in chosen(settings, given.only):
+            measured = case.measure(settings)
+            if interruption.requested:  # what was cut short is no measurement
+                sys.exit(128 + (interruption.signal or 0))
+            for row in measured:
+                rows.append(row)
+                print(row, flush=True)
+            write(given.out, settings, rows)
     for path in growth_plot.draw(rows, given.out):
         print(path)
     missed = [row.name for row in rows if row.met is False]
