@@ -8,10 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from . import checks, trees
 from .errors import InvalidInputError, MostFWError, ShapeError
 from .maps import LinearMap, as_map
+from .operators import total
 from .sets import ConvexSet
 from .terms import Numbers, Term, batch_size
 from .trees import Point, Structure, replaced
@@ -210,16 +212,20 @@ class Affine(Term):
             return memo
         if memo.sampled:
             return self._ascended_where_drawn(memo, x, numbers, xi)
-        rows = self._rows(x, memo)
-        gain = self._by_rows(self.gain(numbers))
-        residual, guess = self.set.residual(rows + memo.dual / gain, memo.guess)
-        normal = gain * residual
+        rows, gain = self._rows(x, memo), self._by_rows(self.gain(numbers))
+
+        def far(rows: jax.Array, dual: jax.Array) -> tuple[jax.Array, jax.Array | None]:
+            residual, guess = self.set.residual(rows + dual * (1 / gain), memo.guess)
+            return self.map.placed(gain * residual - dual), guess
+
+        ahead, guess = seen, _ = far(rows, memo.dual)
+        if self.set.separable:  # made for its norm alone, behind a barrier, it is not stored
+            seen, _ = far(*lax.optimization_barrier((rows, memo.dual)))
         # CGAL's bound: sigma ||r||^2 <= 4 beta eta^2 ||G||^2, in units of beta
-        far = self.map.placed(normal - memo.dual)
         bound = 4 * eta**2 * self.gain(numbers) * self.reach**2
-        squares = jnp.maximum(jnp.sum(far * far / gain), jnp.finfo(far.dtype).tiny)
+        squares = jnp.maximum(total(seen * seen * (1 / gain)), jnp.finfo(seen.dtype).tiny)
         step = jnp.minimum(numbers.dual_step, bound / squares)
-        return replaced(memo, dual=memo.dual + step * far, guess=guess)
+        return replaced(memo, dual=memo.dual + step * ahead, guess=guess)
 
     def _ascended_where_drawn(self, memo: Memo, x: Point, numbers: Numbers, xi: Any) -> Memo:
         places = self.map.places(xi)
@@ -262,7 +268,7 @@ class Affine(Term):
         """The weighted residual at x and the next guess, by what the memo knows."""
         rows = self._rows(x, memo)
         if memo.dual is not None:
-            rows = rows + memo.dual / self._by_rows(self.gain(numbers))
+            rows = rows + memo.dual * (1 / self._by_rows(self.gain(numbers)))
         residual, guess = self.set.residual(rows, memo.guess)
         return self._by_rows(residual), guess
 

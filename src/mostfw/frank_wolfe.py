@@ -136,15 +136,9 @@ def track(
     if any(term.pointwise for term in before.terms):
         # The estimate is renewed first, from x_{k-1} and the atom in one pass; then x moves in
         # place. Otherwise both points would be alive at once.
-        x = problem.domain.move(state.x, state.atom, _after(estimate.stored, state.eta))
+        entry = jnp.ravel(jax.tree.leaves(estimate.stored)[0])[0]
+        x = problem.domain.move(state.x, state.atom, trees.after(entry, state.eta))
     return x, estimate, memory
-
-
-def _after(point: Point, number: jax.Array) -> jax.Array:
-    """The number as it is, which the compiler cannot know before it has the point: no comparison
-    of these is ever true."""
-    entry = jnp.ravel(jax.tree.leaves(point)[0])[0]
-    return jnp.where(number + jnp.abs(entry) < number, 0, number)
 
 
 def direction(problem: Problem, method: Method, x: Point, y: Point, numbers: Numbers) -> Point:

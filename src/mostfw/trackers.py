@@ -338,7 +338,8 @@ class Table(Tracker):
             slot = term.slot(xi)
             new = term.table_message(term.look(here.x, xi), xi, here.numbers)
             old = jax.tree.map(lambda t: t[slot], table)  # noqa: B023
-            first, table = _drawn_first(table, slot)
+            seen, table = _marked(table, slot, old)
+            first = seen == jnp.arange(slot.shape[0])
             change = jax.tree.map(jnp.subtract, new, old)
             once = jax.tree.map(lambda m: m * _beside(first, m), change)  # noqa: B023
             if self.unbiased:
@@ -349,6 +350,7 @@ class Table(Tracker):
             total = term.table_spread(total, 1.0, once, xi)
             if not self.unbiased:
                 y = trees.plus(y, factor, total)
+            new = jax.tree.map(lambda m: trees.after(_beside(seen, m), m), new)  # noqa: B023
             table = jax.tree.map(lambda t, m: t.at[slot].set(m), table, new)  # noqa: B023
             renewed.append((total, table))
         return here.count(estimate).holding(y), tuple(renewed)
@@ -361,20 +363,21 @@ class Table(Tracker):
         return [Table(), Table(unbiased=True)]
 
 
-def _drawn_first(table: Any, slot: jax.Array) -> tuple[jax.Array, Any]:
-    """Which draws count: with replacement a summand may be drawn twice, and only one is its owner.
+def _marked(table: Any, slot: jax.Array, old: Any) -> tuple[jax.Array, Any]:
+    """Which draw owns each drawn place, for with replacement a summand may be drawn twice and must
+    count once; and the table with the marks that show it.
 
-    Owners are found by what is left when all write their number to their places; the places are
+    All draws write their number to their places, and what is left is the owner's. The places are
     those of the table that are about to be written anew, for an array of their own would be as
-    large as the table.
+    large as the table. `old` is what it held there, and has been read when this writes.
     """
     leaves, tree = jax.tree.flatten(table)
     marks = leaves[0].reshape(leaves[0].shape[0], -1)
     assert slot.shape[0] <= 2**24, "single precision can tell these numbers apart"
     turn = jnp.arange(slot.shape[0], dtype=marks.dtype)
-    marks = marks.at[slot, 0].set(turn)
-    first = marks[slot, 0] == turn
-    return first, jax.tree.unflatten(tree, [marks.reshape(leaves[0].shape), *leaves[1:]])
+    held = jax.tree.leaves(old)[0].reshape(slot.shape[0], -1)[:, 0]
+    marks = marks.at[slot, 0].set(trees.after(held, turn))
+    return marks[slot, 0], jax.tree.unflatten(tree, [marks.reshape(leaves[0].shape), *leaves[1:]])
 
 
 def _beside(flags: jax.Array, message: jax.Array) -> jax.Array:
