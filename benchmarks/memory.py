@@ -20,11 +20,14 @@ def cases(settings: Settings) -> list[Case]:
         "P, most-fw": (False, instances.kmeans_method(), 3.0),
         "P+, most-fw+": (True, instances.kmeans_method(plus=True), 3.0),
         "P, t-most-fw": (False, trimmed, 4.0),
+        # a multiplier for each sign; of sampled ones the value last seen, too
+        "P, most-al": (False, fw.methods.most_al(), 3.0 + 1),
+        "P+, most-al+": (True, fw.methods.most_al_plus(), 3.0 + 2),
         # one table for the objective and one for the sampled signs
         "P+, h-sag-cgm, two tables": (True, table, 3.0 + 2),
     }
     if settings.quick:
-        kinds.pop("P+, h-sag-cgm, two tables")
+        kinds = dict(list(kinds.items())[:3])
     return [
         Case(
             f"memory, k-means, {name}, n = {n}",
