@@ -63,7 +63,7 @@ def smallest_dense(a: Array, tolerance: Accuracy) -> Eigenpair:
     factor = lax.linalg.cholesky(a - shift * jnp.eye(n, dtype=dtype), symmetrize_input=False)
     v = generic(n, dtype)[:, None]
     solve = partial(lax.linalg.triangular_solve, factor, left_side=True, lower=True)
-    for _ in range(2):  # one would do, but for a start that lacks the wanted direction
+    for _ in range(3):
         v = unit(solve(solve(v), transpose_a=True))
     v = v[:, 0]
     product = dot(a, v)
