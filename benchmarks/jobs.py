@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import resource
+import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -315,7 +315,10 @@ def measured(name: str) -> tuple[float, int, Any]:
     began = time.perf_counter()
     model.fit(given)
     seconds = time.perf_counter() - began
-    return seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, said
+    # not ru_maxrss, which a process has from the one that started it
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert peak is not None
+    return seconds, 1024 * int(peak[1]), said
 
 
 class Solving:

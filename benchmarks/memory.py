@@ -15,19 +15,19 @@ from .rows import Case, Goal, Row, Settings
 def cases(settings: Settings) -> list[Case]:
     n = 16 if settings.quick else 1000
     trimmed = fw.methods.trimmed(instances.kmeans_method(), 1.0)
-    table = fw.methods.h_sag_cgm()
     kinds = {
         "P, most-fw": (False, instances.kmeans_method(), 3.0),
         "P+, most-fw+": (True, instances.kmeans_method(plus=True), 3.0),
         "P, t-most-fw": (False, trimmed, 4.0),
-        # a multiplier for each sign; of sampled ones the value last seen, too
-        "P, most-al": (False, fw.methods.most_al(), 3.0 + 1),
-        "P+, most-al+": (True, fw.methods.most_al_plus(), 3.0 + 2),
-        # one table for the objective and one for the sampled signs
-        "P+, h-sag-cgm, two tables": (True, table, 3.0 + 2),
     }
-    if settings.quick:
-        kinds = dict(list(kinds.items())[:3])
+    if not settings.quick:
+        kinds |= {
+            # a multiplier for each sign; of sampled ones the value last seen, too
+            "P, most-al": (False, fw.methods.most_al(), 3.0 + 1),
+            "P+, most-al+": (True, fw.methods.most_al_plus(), 3.0 + 2),
+            # one table for the objective and one for the sampled signs
+            "P+, h-sag-cgm, two tables": (True, fw.methods.h_sag_cgm(), 3.0 + 2),
+        }
     return [
         Case(
             f"memory, k-means, {name}, n = {n}",

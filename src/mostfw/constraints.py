@@ -212,20 +212,24 @@ class Affine(Term):
             return memo
         if memo.sampled:
             return self._ascended_where_drawn(memo, x, numbers, xi)
-        rows, gain = self._rows(x, memo), self._by_rows(self.gain(numbers))
-
-        def far(rows: jax.Array, dual: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-            residual, guess = self.set.residual(rows + dual * (1 / gain), memo.guess)
-            return self.map.placed(gain * residual - dual), guess
-
-        ahead, guess = seen, _ = far(rows, memo.dual)
-        if self.set.separable:  # made for its norm alone, behind a barrier, it is not stored
-            seen, _ = far(*lax.optimization_barrier((rows, memo.dual)))
+        ahead, renewed = self._ahead(x, numbers, memo)
+        measured = ahead
+        if self.set.separable:  # made once more for its norm, behind a barrier, and not stored
+            x, dual = lax.optimization_barrier((x, memo.dual))
+            measured, _ = self._ahead(x, numbers, replaced(memo, dual=dual))
         # CGAL's bound: sigma ||r||^2 <= 4 beta eta^2 ||G||^2, in units of beta
-        bound = 4 * eta**2 * self.gain(numbers) * self.reach**2
-        squares = jnp.maximum(total(seen * seen * (1 / gain)), jnp.finfo(seen.dtype).tiny)
+        gain = self.gain(numbers)
+        bound = 4 * eta**2 * gain * self.reach**2
+        squares = total(measured * measured * (1 / self._by_rows(gain)))
+        squares = jnp.maximum(squares, jnp.finfo(squares.dtype).tiny)
         step = jnp.minimum(numbers.dual_step, bound / squares)
-        return replaced(memo, dual=memo.dual + step * ahead, guess=guess)
+        return replaced(renewed, dual=memo.dual + step * ahead)
+
+    def _ahead(self, x: Point, numbers: Numbers, memo: Memo) -> tuple[jax.Array, Memo]:
+        """From the multipliers to the normal of X that they move towards at x; and the memo."""
+        normal, memo = self.told(x, numbers, memo)
+        assert memo.dual is not None
+        return self.map.placed(normal - memo.dual), memo
 
     def _ascended_where_drawn(self, memo: Memo, x: Point, numbers: Numbers, xi: Any) -> Memo:
         places = self.map.places(xi)

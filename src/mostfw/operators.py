@@ -22,7 +22,13 @@ def dot(a: Array, b: Array) -> Array:
 
 def total(a: Array) -> Array:
     """The sum of all entries, by rows as a product with ones: on a CPU a sum of what is computed on
-    the way runs on one core, and takes longer than eight products."""
+    the way runs on one core, and takes longer than eight products.
+
+    >>> import jax.numpy as jnp
+    >>> from mostfw.operators import total
+    >>> float(total(jnp.ones((2, 3, 4))))
+    24.0
+    """
     return jnp.sum(a if a.ndim < 2 else dot(a, jnp.ones(a.shape[-1], a.dtype)))
 
 
