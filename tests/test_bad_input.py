@@ -250,6 +250,18 @@ def test_a_stream_has_no_fraction():
     ("untrimmed-tau", lambda: methods.get("most-fw", tau_0=1.0), INVALID, "no parameter 'tau_0'"),
     ("tau-negative", lambda: methods.get("t-most-fw", tau_0=-1), INVALID, "tau_0 is -1"),
     ("tau", lambda: methods.get("t-most-fw", tau_0=-1.0), INVALID, "tau_0 is -1.0.*at least 0"),
+    (
+        "trimming-test",
+        lambda: methods.get("t-most-fw", test="guess"),
+        INVALID,
+        "test is 'guess'.*norm.*bound",
+    ),
+    (
+        "trimming-relative-bound",
+        lambda: methods.get("t-most-fw", test="bound"),
+        INVALID,
+        "reads no direction.*give tau_0",
+    ),
     ("b", lambda: methods.get("most-fw+", b=0.0), INVALID, "exponent b.*0.0.*above 0"),
     ("step", lambda: methods.get("sfw", step=-1.0), INVALID, "step is -1.0.*above 0"),
     ("exponent", lambda: methods.get("orgfw", exponent=NAN), INVALID, "exponent.*nan.*above 0"),

@@ -101,11 +101,17 @@ def test_a_run_in_full_precision_is_that_without_lean_directions():
     np.testing.assert_allclose(state.x, other.x, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("relative", [False, True])
-def test_trimming_of_lean_directions_keeps_its_promise(relative):
-    problem = clusters()
-    tau_0 = 3.0 if relative else 30_000.0
-    method = fw.methods.get("t-most-fw", mu_c=1.0, tau_0=tau_0, relative=relative)
+TRIMMED = {
+    "absolute": {"tau_0": 30_000.0},
+    "relative": {"tau_0": 3.0, "relative": True},
+    "by a bound": {"tau_0": 60_000.0, "test": "bound"},
+}
+
+
+@pytest.mark.parametrize("rule", TRIMMED)
+def test_trimming_of_lean_directions_keeps_its_promise(rule):
+    problem, relative = clusters(), rule == "relative"
+    method = fw.methods.get("t-most-fw", mu_c=1.0, **TRIMMED[rule])
     with problem.precision():
         method = method.bind(problem)
         core = problem.on_device().core()
@@ -127,6 +133,21 @@ def test_trimming_of_lean_directions_keeps_its_promise(relative):
             state, distance, limit = advance(state)
             assert distance < limit
     assert 0 < fw.Counts.of(state).lmo_skipped < 59
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("t-most-al", clusters),  # multipliers go their own way
+        ("t-h-sag-cgm", lambda: clusters(0.05)),  # and so does a table
+        ("t-most-fw", covariance),  # whose draws are dense
+        ("t-most-fw", lambda: fw.problems.kmeans(POINTS[:20], 3)),  # no lean directions
+    ],
+)
+def test_a_bound_that_is_not_known_is_not_promised(name, problem):
+    method = fw.methods.get(name, tau_0=1.0, test="bound")
+    with pytest.raises(fw.UnsuitableMethodError, match=f"{name}.*bound.*test='norm'"):
+        fw.solve(problem(), method, iterations=2)
 
 
 def test_a_threshold_of_zero_skips_nothing():

@@ -21,7 +21,7 @@ from .maps import LinearMap
 from .operators import SymmetricOperator, dot, total
 from .sight import Estimate
 from .terms import Numbers
-from .trees import Structure, replaced, scaled
+from .trees import Structure, after, replaced, scaled
 
 GLANCE = 16  # the share of a matrix that shows in most cases that it is another one
 
@@ -68,6 +68,9 @@ class Thin(eqx.Module):
     def product(self, v: jax.Array, unit: jax.Array) -> jax.Array:
         """(G'u / unit) v."""
         return self.map.product((self.u / unit).astype(v.dtype), v, self._structure(v.dtype))
+
+    def norm(self) -> jax.Array:
+        return self.map.adjoint_norm(self.u, self._structure(self.u.dtype))
 
     def _structure(self, dtype: Any) -> Structure:
         return jax.ShapeDtypeStruct((self.side, self.side), dtype)
@@ -134,6 +137,14 @@ class Aim(eqx.Module):
         told, renewed = zip(*said, strict=True) if said else ((), ())
         return Aim(estimate.stored, estimate.factor, x, constraints, renewed, told, numbers)
 
+    def behind(self, number: jax.Array) -> Aim:
+        """The same, which the compiler cannot use before it has the number: in a loop, what does
+        not depend on its turns would be made before it, whether there are any or not."""
+        stored, x, number = lax.optimization_barrier((self.stored, self.x, number))
+        # used, for what nothing uses is taken out of the barrier
+        factor = after(number.astype(x.dtype), self.factor)
+        return replaced(self, stored=stored, x=x, factor=factor)
+
     @property
     def thin(self) -> tuple[Thin, ...]:
         pairs = zip(self.constraints, self.told, strict=True)
@@ -162,9 +173,31 @@ class Aim(eqx.Module):
     def distance(self, reference: Lean, unit: jax.Array, glance: bool = False) -> jax.Array:
         """||s - reference|| in units; at a glance, what the first rows have of it."""
         s = self._thick()[0] - reference.unit * reference.matrix.astype(self.x.dtype)
-        for now, then in zip(self.thin, reference.thin, strict=True):
-            s = s + replaced(now, u=now.u - then.u).dense()
+        s = sum((part.dense() for part in self._thin_change(reference)), s)
         return _norm(first_rows(s) if glance else s, unit)
+
+    def _thin_change(self, reference: Lean) -> list[Thin]:
+        pairs = zip(self.thin, reference.thin, strict=True)
+        return [replaced(now, u=now.u - then.u) for now, then in pairs]
+
+    def thin_distance(self, reference: Lean) -> jax.Array:
+        """How far at most what is thin is from the reference's: no matrix is read."""
+        parts = (part.norm() for part in self._thin_change(reference))
+        return sum(parts, jnp.zeros((), self.x.dtype))
+
+    def strain(self, before: Numbers, eta: jax.Array, diameter: Any) -> jax.Array:
+        """How far at most a step of eta took the thick constraints' part, w/mu (x - Proj_X(x)).
+
+        It changes by no more than x, times w/mu; and with w/mu, times the distance of x from X,
+        which is no more than that of x from a point of the domain in X.
+        """
+        total = jnp.zeros((), self.x.dtype)
+        for c, u in zip(self.constraints, self.told, strict=True):
+            if u is None:
+                now, then = c.gain(self.numbers), c.gain(before)
+                stiff = 1.0 if c.row_weights is None else jnp.max(c.row_weights)
+                total = total + stiff * diameter * (eta * now + jnp.abs(now - then))
+        return total
 
     def norm(self, unit: jax.Array) -> jax.Array:
         """||s|| in units."""

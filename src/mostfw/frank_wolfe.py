@@ -64,7 +64,7 @@ def start(problem: Problem, method: Method) -> State:
     )
     atom = trees.zeros(minimum.atom)
     x = problem.domain.start(dtype)
-    memos, estimate = method.memos(problem, x, atom), Estimate.zero(structure)
+    memos, estimate = method.memos(problem, x, atom), Estimate.zero(structure, method.by_bound)
     for constraint, memo in zip(method.exact_constraints(problem), memos, strict=True):
         if memo is not None and memo.sampled:  # a table begins with every row at the start
             estimate = estimate.counted(constraint, constraint.total)
@@ -183,7 +183,14 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
     if method.lean:
         aim = Aim.at(estimate, x, exact, memos, numbers)
         unit = lax.cond(k & (k - 1) == 0, lambda: aim.largest(), lambda: state.unit)
-        found, skipped, reference, memos = minimise.along(aim, unit)
+        gone = None
+        if estimate.drift is not None:
+            then = numbers_of(method, state.k, state)
+            gone = estimate.drift.gone + aim.strain(then, state.eta, method.trimming.diameter)  # pyright: ignore[reportOptionalMemberAccess]
+        found, skipped, reference, memos = minimise.along(aim, unit, gone)
+        if gone is not None:
+            drift = replaced(estimate.drift, gone=jnp.where(skipped, gone, 0))
+            estimate = replaced(estimate, drift=drift)
     else:
         if method.direction == "applied":
             s = Applied(estimate.stored, estimate.factor, x, exact, memos, numbers)
@@ -268,18 +275,26 @@ class Minimisation:
         return found, skip, when(~skip, lambda _: s, self.state.reference)
 
     def along(
-        self, aim: Aim, unit: jax.Array
+        self, aim: Aim, unit: jax.Array, gone: jax.Array | None
     ) -> tuple[LinearMinimum, jax.Array, Lean | None, tuple[Any, ...]]:
-        """Over a direction that is still to be formed; and the constraints' memos."""
+        """Over a direction that is still to be formed, and has `gone` so far at most, where that
+        is known; and the constraints' memos."""
         dtype, trimming = self.method.lmo_dtype(self.problem), self.method.trimming
         accuracy = self.accuracy.over(unit)
         if trimming is None:
             lean, memos = aim.formed(dtype, unit)
             return self._called(lean, accuracy), jnp.zeros((), bool), None, memos
         assert isinstance(self.state.reference, Lean)
-        skip = trimming.may_skip_along(aim, self.state.reference, unit, self.k)
+        if gone is None:
+            skip = trimming.may_skip_along(aim, self.state.reference, unit, self.k)
+        else:
+            skip = trimming.may_skip_after(gone, aim, self.state.reference, self.k)
+
         # Made where the old one is, and only where it is needed: no copy, and no third matrix.
-        reference = when(~skip, lambda _: aim.formed(dtype, unit)[0], self.state.reference)
+        def anew(old: Lean) -> Lean:
+            return aim.behind(old.matrix[0, 0]).formed(dtype, unit)[0]
+
+        reference = when(~skip, anew, self.state.reference)
         found = self._unless(skip, reference, accuracy)
         return found, skip, reference, aim.memos
 

@@ -139,12 +139,17 @@ class Method(eqx.Module):
             )
         direction = self._placed(problem)
         lean = direction == "formed" and self._may_be_lean(problem)
+        trimming = self.trimming
+        if trimming is not None and trimming.by_bound:
+            self._check_bound(problem, lean)
+            trimming = replaced(trimming, diameter=float(problem.domain.diameter))
         bound = replaced(
             self,
             rho=rho or Constant(0.0),
             tracker=tracker,
             lmo_tolerance=self.lmo_tolerance or Power(LMO_TOLERANCE, exponent=0.0),
             lmo_error=self.lmo_error or self._own_lmo_error(),
+            trimming=trimming,
             direction=direction,
             lean=lean,
             lmo_precision=self._precision(problem, lean),
@@ -195,6 +200,23 @@ class Method(eqx.Module):
         ):
             return False
         return resources.accelerator_bytes() is None
+
+    @property
+    def by_bound(self) -> bool:
+        """Whether trimming goes by a bound on how far the direction has gone."""
+        return self.trimming is not None and self.trimming.by_bound
+
+    def _check_bound(self, problem: Problem, lean: bool) -> None:
+        dual = self.smoothing is not None and self.smoothing.dual
+        exact = isinstance(self.tracker, Exact)
+        known = all(t.linear if exact else _tells_length(t) for t in self.terms(problem))
+        if not (lean and self.tracker.drifts and known) or dual:
+            raise self._unsuitable(
+                "is trimmed by a bound on how far its direction has gone, which needs one "
+                f"symmetric matrix of side {LEAN_FROM} or more on a CPU, penalties of entries and "
+                "thin maps, and draws from a linear form (or exact gradients of one)",
+                "test='norm'",
+            )
 
     def _precision(self, problem: Problem, lean: bool) -> str:
         if self.lmo_precision == "single" and not lean:
@@ -311,6 +333,10 @@ class Method(eqx.Module):
 
     def _unsuitable(self, why: str, fits: str) -> UnsuitableMethodError:
         return UnsuitableMethodError(f"method {self.name!r} {why}. What would fit: {fits}.")
+
+
+def _tells_length(term: Term) -> bool:
+    return not term.whole and type(term).length is not Term.length
 
 
 def _has_table(term: Term) -> bool:

@@ -386,11 +386,17 @@ def svrf(growth: int = 96) -> Method:
     return Method(name="svrf", tracker=tracker, step_size=EpochStep())
 
 
-def trimmed(method: Method, tau_0: float | None = None, relative: bool | None = None) -> Method:
+def trimmed(
+    method: Method,
+    tau_0: float | None = None,
+    relative: bool | None = None,
+    test: str = "norm",
+) -> Method:
     """The T- form of a method: tau_k = tau_0/(k+1)^(1/2), or ^(1/4) with sampled constraints.
 
     Without tau_0 the threshold is 0.3 in units of ||s_k||, which suits every scaling of a problem;
-    a tau_0 that is given is absolute, as in the paper, unless `relative=True`.
+    a tau_0 that is given is absolute, as in the paper, unless `relative=True`. `test="bound"` asks
+    a bound on ||s_k - v|| instead of the norm, which reads no matrix (see `Trimming`).
 
     >>> import mostfw as fw
     >>> print(fw.methods.trimmed(fw.methods.most_fw_plus(), tau_0=5).trimming)
@@ -401,7 +407,7 @@ def trimmed(method: Method, tau_0: float | None = None, relative: bool | None = 
     relative = tau_0 is None if relative is None else checks.flag("relative", relative)
     tau_0 = TAU_0 if tau_0 is None else checks.number("tau_0", tau_0, least=0)
     exponent = 1 / 4 if method.constraints == "sampled" else 1 / 2
-    rule = Trimming(Power(tau_0, shift=1, exponent=exponent), relative)
+    rule = Trimming(Power(tau_0, shift=1, exponent=exponent), relative, test)
     return replaced(method, name=f"t-{method.name}", trimming=rule)
 
 
@@ -422,7 +428,7 @@ def get(name: str, **parameters: Any) -> Method:
     trim = name.startswith("t-")
     function = METHODS[name[2:] if trim else name]
     allowed = set(inspect.signature(function).parameters)
-    own = ("tau_0", "relative") if trim else ()
+    own = ("tau_0", "relative", "test") if trim else ()
     trimming = {key: parameters.pop(key) for key in own if key in parameters}
     tolerance = parameters.pop("lmo_tolerance", None)
     unknown = set(parameters) - allowed

@@ -28,6 +28,28 @@ _SMALLEST_FACTOR = 2.0**-20
 Held = tuple[Any, ...]  # a weighted message of each term, None for those already added
 
 
+class Drift(eqx.Module):
+    """How far a point has gone at most since it was last looked at, and how long it is at most.
+
+    >>> import jax.numpy as jnp
+    >>> from mostfw.sight import Drift
+    >>> drift = Drift(jnp.array(0.0), jnp.array(8.0)).scaled(0.5).added(1.0)
+    >>> float(drift.gone), float(drift.length)
+    (5.0, 5.0)
+    """
+
+    gone: jax.Array
+    length: jax.Array
+
+    def scaled(self, c: Any) -> Drift:
+        """After c times the point."""
+        return Drift(self.gone + jnp.abs(1 - c) * self.length, jnp.abs(c) * self.length)
+
+    def added(self, length: Any) -> Drift:
+        """After something so long was added to it."""
+        return Drift(self.gone + length, self.length + length)
+
+
 class Estimate(eqx.Module):
     """The tracked gradient y_k, with the oracle calls that were spent on it.
 
@@ -39,13 +61,15 @@ class Estimate(eqx.Module):
     factor: jax.Array
     counts: dict[str, jax.Array]
     size: jax.Array  # |f| as a zeroth-order oracle last saw it
+    drift: Drift | None = None  # kept where trimming asks how far y has gone
 
     @staticmethod
-    def zero(structure: Any) -> Estimate:
+    def zero(structure: Any, drifting: bool = False) -> Estimate:
         dtype = jax.tree.leaves(structure)[0].dtype
         counts = {name: counting.zero() for name in COUNTERS}
-        one = jnp.ones((), dtype)
-        return Estimate(trees.zeros(structure), one, counts, jnp.zeros((), dtype))
+        one, none = jnp.ones((), dtype), jnp.zeros((), dtype)
+        drift = Drift(none, none) if drifting else None
+        return Estimate(trees.zeros(structure), one, counts, none, drift)
 
     @property
     def y(self) -> Point:
@@ -62,6 +86,7 @@ class Estimate(eqx.Module):
             self,
             stored=when(small, lambda stored: trees.scaled(factor, stored), self.stored),
             factor=jnp.where(small, 1, factor),
+            drift=None if self.drift is None else self.drift.scaled(jnp.asarray(c, factor.dtype)),
         )
 
     def holding(self, y: Point) -> Estimate:
@@ -209,8 +234,12 @@ class Sight(eqx.Module):
             size = jnp.where(c != 0, message.size, size)
         if before is not None:
             message, c = trees.plus(before, c, message), jnp.ones_like(c)
-        stored = term.spread(estimate.stored, c / estimate.factor, message, xi)
-        return replaced(estimate, stored=stored, size=size)
+        stored, drift = term.spread(estimate.stored, c / estimate.factor, message, xi), None
+        if estimate.drift is not None:
+            length = term.length(message)
+            assert length is not None  # or the method would not have been bound
+            drift = estimate.drift.added(jnp.abs(c) * length)
+        return replaced(estimate, stored=stored, size=size, drift=drift)
 
     def _add_whole(self, term: Term, estimate: Estimate, c: Any) -> Estimate:
         xi = term.whole_draw(self.key)

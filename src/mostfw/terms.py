@@ -102,6 +102,11 @@ class Term(eqx.Module):
     def spread(self, y: Point, c: Any, message: Any, xi: Any) -> Point:
         """y + c times the sum of the sampled gradients."""
 
+    def length(self, message: Any) -> jax.Array | None:
+        """At most how long what a message spreads to is, from its numbers alone; None where they
+        do not tell."""
+        return None
+
     @abc.abstractmethod
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         """y + c times the gradient of the whole sum at x."""

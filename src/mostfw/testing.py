@@ -131,6 +131,7 @@ def check_map(linear_map: LinearMap, like: Any, symmetric: bool = False) -> None
             if hasattr(structure, "shape"):
                 v = jax.random.normal(next(keys), structure.shape[1:], structure.dtype)
                 _close(linear_map.product(u, v, structure), back @ v, "product is (G'u) v")
+        _close(linear_map.adjoint_norm(u, structure), trees.norm(back), "adjoint_norm is ||G'u||")
 
         def twice(rows: jax.Array) -> jax.Array:
             return 2 * rows
@@ -228,6 +229,10 @@ def check_objective(objective: Objective, like: Any, draws: int = 4000) -> None:
             if objective.symmetric:
                 want = trees.symmetrised(want)
             _close(got, want, "what a draw adds is the gradient of its value")
+            length = objective.length(objective.message(objective.look(x, xi), xi, numbers))
+            if length is not None:
+                most = objective.scale(objective.batch) * length * (1 + 1e-12)
+                _require(trees.norm(got) <= most, "a draw adds no more than its length")
         if not objective.finite:
             return
         whole = objective.add_whole(zero, 1.0, x, numbers)

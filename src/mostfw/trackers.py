@@ -39,6 +39,7 @@ class Tracker(eqx.Module):
     needs_whole: ClassVar[bool] = False  # asks for gradients of the whole sum
     needs_sum: ClassVar[bool] = False  # draws batches of its own: every term must be a finite sum
     needs_table: ClassVar[bool] = False  # stores a number a summand
+    drifts: ClassVar[bool] = False  # y changes by `scaled` and `add` alone: its way can be bounded
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
         """The memory before the first iteration."""
@@ -74,6 +75,7 @@ class Exact(Tracker):
     """
 
     needs_whole: ClassVar[bool] = True
+    drifts: ClassVar[bool] = True  # not at all, where it is known
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
         return jnp.zeros((), bool) if all(term.linear for term in terms) else ()
@@ -109,6 +111,7 @@ class Averaging(Tracker):
     averaging, weight min(1, 4/(k+7)^(2/3))
     """
 
+    drifts: ClassVar[bool] = True
     weight: Schedule | None
 
     def arrive(
@@ -135,6 +138,7 @@ class Momentum(Tracker):
     momentum, weight 1/k
     """
 
+    drifts: ClassVar[bool] = True
     weight: Schedule
 
     def depart(

@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from . import trees
+from . import checks, trees
 from .directions import Aim, Lean, first_rows
+from .errors import InvalidInputError
 from .schedules import Schedule
 from .trees import Point
 
 READ_AT_ONCE = 2**17  # an array this small is not worth a glance
+TESTS = ("norm", "bound")
 
 
 class Trimming(eqx.Module):
@@ -23,13 +25,35 @@ class Trimming(eqx.Module):
     The norm is that of the LMO's inner product (Frobenius for matrices). tau_k is absolute, as in
     the paper, or a fraction of ||s_k|| with `relative=True`, which survives a change of units.
 
+    The norm takes a pass over three n x n arrays. With `test="bound"` none is read: skipped is what
+    a bound on it allows, from how long the sampled gradients are, how far the point can have moved
+    and how stiff the constraints are. So less is skipped for the same tau_0, and what is, is
+    within tau_k all the same: if Gx in X can be met, and, where entries are drawn with replacement,
+    with a probability of 1 - 1e-12 a step.
+
     >>> import mostfw as fw
     >>> print(fw.trimming.Trimming(fw.schedules.Power(5, shift=1, exponent=0.5)))
     skip while ||s_k - v|| < 5/(k+1)^(1/2)
+    >>> print(fw.trimming.Trimming(fw.schedules.Power(5), test="bound"))
+    skip while ||s_k - v|| < 5/k by a bound
     """
 
     tau: Schedule
     relative: bool = eqx.field(static=True, default=False)
+    test: str = eqx.field(static=True, default="norm")
+    diameter: Any = None  # of the domain, as `Method.bind` finds
+
+    def __check_init__(self) -> None:
+        checks.choice("test", self.test, TESTS)
+        if self.relative and self.by_bound:
+            raise InvalidInputError(
+                "trimming by a bound reads no direction, so tau_0 cannot be relative to its norm: "
+                "give tau_0 and leave relative= out."
+            )
+
+    @property
+    def by_bound(self) -> bool:
+        return self.test == "bound"
 
     def may_skip(self, direction: Point, reference: Point, k: Any) -> jax.Array:
         """NaN compares false, so that a broken direction goes to the LMO and is noticed."""
@@ -47,9 +71,15 @@ class Trimming(eqx.Module):
         whole = lambda: aim.distance(reference, limit) < 1  # noqa: E731
         return (k > 1) & (limit > 0) & lax.cond(near, whole, lambda: False)
 
+    def may_skip_after(self, gone: jax.Array, aim: Aim, reference: Lean, k: Any) -> jax.Array:
+        """By a bound: `gone` is how far all that is not thin can have gone."""
+        limit = jnp.asarray(self.tau(k), gone.dtype)
+        return (k > 1) & (gone + aim.thin_distance(reference) < limit)
+
     def __str__(self) -> str:
         unit = " ||s_k||" if self.relative else ""
-        return f"skip while ||s_k - v|| < {self.tau}{unit}"
+        how = " by a bound" if self.by_bound else ""
+        return f"skip while ||s_k - v|| < {self.tau}{unit}{how}"
 
 
 def _nearer(a: Point, b: Point, limit: Any) -> jax.Array:

@@ -64,6 +64,10 @@ class LinearMap(eqx.Module):
         """(G'u) v for a map of symmetric matrices: the direction applied instead of formed."""
         return dot(self.adjoint(u, structure), v)
 
+    def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
+        """||G'u||; a thin map knows it without the matrix."""
+        return trees.norm(self.adjoint(u, structure))
+
     def placed(self, u: jax.Array) -> jax.Array:
         """An array like Gx, 0 where its places are no rows."""
         return u

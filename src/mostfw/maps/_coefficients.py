@@ -44,6 +44,9 @@ class Diagonal(OfSquare):
     def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
         return u * v
 
+    def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
+        return trees.norm(u)
+
     def entries(self, x: Point, rows: Any) -> jax.Array:
         return x[rows, rows]
 

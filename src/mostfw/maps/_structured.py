@@ -133,6 +133,9 @@ class RowSums(OfSquare):
     def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
         return (u * jnp.sum(v) + jnp.sum(u * v)) / 2
 
+    def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
+        return jnp.sqrt((u.size * jnp.sum(u * u) + jnp.sum(u) ** 2) / 2)
+
     def entries(self, x: Point, rows: Any) -> jax.Array:
         return jnp.sum(x[rows], axis=1)
 
@@ -241,6 +244,9 @@ class Trace(OfSquare):
     def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
         return u[0] * v
 
+    def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
+        return jnp.abs(u[0]) * math.sqrt(structure.shape[0])
+
     @staticmethod
     def examples() -> list[tuple[LinearMap, Any, bool]]:
         return [(Trace(), np.zeros((3, 3)), True)]
@@ -274,6 +280,10 @@ class TotalSpread(OfSquare):
 
     def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
         return u[0] * (structure.shape[0] * v - jnp.sum(v))
+
+    def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
+        n = structure.shape[0]
+        return jnp.abs(u[0]) * (n * math.sqrt(n - 1))
 
     @staticmethod
     def examples() -> list[tuple[LinearMap, Any, bool]]:

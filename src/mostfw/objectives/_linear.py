@@ -108,6 +108,23 @@ class LinearForm(Summed):
         rows, columns = places
         return trees.add_symmetric(y, rows, columns, c * message)
 
+    def length(self, message: Any) -> jax.Array | None:
+        return math.sqrt(self._most_at_once()) * trees.norm(message)
+
+    def _most_at_once(self) -> int:
+        """How many of a draw fall on one entry at most: a block has each once, a pass too (a step
+        may see the end of one and the start of the next). With replacement more than this many
+        do with a probability of at most 1e-12: the mean number of pairs that are hit as often."""
+        if self.sampling != "entries":
+            return 1 if self.sampling == "block" else 2
+        assert self.total is not None
+        pairs = self.total / 2  # (i, j) and (j, i) of a symmetric matrix are one
+        most, often = 1, pairs * (self.batch / pairs) ** 2 / 2
+        while often > 1e-12:
+            most += 1
+            often *= self.batch / pairs / (most + 1)
+        return most
+
     def value(self, x: Point, xi: Any) -> jax.Array:
         if xi is None:
             return self.whole_value(x)
