@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mostfw.interruption import listening
+from mostfw.trimming import TESTS
 
 from . import (
     growth,
@@ -42,6 +43,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=default.rounds)
     parser.add_argument("--steps", type=int, default=default.steps, help="of the smallest problem")
     parser.add_argument("--iterations", type=int, default=default.iterations, help="of trimming")
+    parser.add_argument("--test", choices=TESTS, default=default.test, help="of trimming")
     parser.add_argument("--seconds", type=float, default=default.seconds, help="for a solver")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to test the harness")
     return parser.parse_args(arguments)
@@ -64,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         steps=min(given.steps, 50) if given.quick else given.steps,
         quick=given.quick,
         iterations=given.iterations,
+        test=given.test,
         seconds=given.seconds,
     )
     given.out.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,8 @@ class Settings:
     rounds: int = 3
     steps: int = 20_000  # of the smallest problem; larger ones make fewer
     quick: bool = False
-    iterations: int = 6000  # of a whole run, for trimming
+    iterations: int = 100_000  # of a whole run, for trimming
+    test: str = "bound"  # by which LMO calls are trimmed
     seconds: float = 60.0  # for a solver, and for ours against it
 
 
