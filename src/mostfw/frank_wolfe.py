@@ -130,7 +130,8 @@ def track(
     numbers = numbers_of(method, k - 1, state)
     before = Sight.open(method.terms(problem), state.x, numbers, key, feed, turn)
     estimate, memory = method.tracker.depart(state.estimate, state.memory, before, k)
-    x = current(problem, state)
+    waiting = replaced(state, eta=_after_held(memory, state.eta)) if method.tracker.holds else state
+    x = current(problem, waiting)
     now = before.at(x, numbers_of(method, k, state))
     estimate, memory = method.tracker.arrive(estimate, memory, now, k)
     if any(term.pointwise for term in before.terms):
@@ -139,6 +140,14 @@ def track(
         entry = jnp.ravel(jax.tree.leaves(estimate.stored)[0])[0]
         x = problem.domain.move(state.x, state.atom, trees.after(entry, state.eta))
     return x, estimate, memory
+
+
+def _after_held(held: Any, eta: jax.Array) -> jax.Array:
+    """eta, known only when all that is held back was read from the last point: it moves in place
+    then, and is not copied."""
+    for message in jax.tree.leaves(held):
+        eta = trees.after(jnp.sum(message).astype(eta.dtype), eta)
+    return eta
 
 
 def direction(problem: Problem, method: Method, x: Point, y: Point, numbers: Numbers) -> Point:

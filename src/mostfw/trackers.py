@@ -39,6 +39,7 @@ class Tracker(eqx.Module):
     needs_whole: ClassVar[bool] = False  # asks for gradients of the whole sum
     needs_sum: ClassVar[bool] = False  # draws batches of its own: every term must be a finite sum
     needs_table: ClassVar[bool] = False  # stores a number a summand
+    holds: ClassVar[bool] = False  # its memory between the two points is what it held back there
     drifts: ClassVar[bool] = False  # y changes by `scaled` and `add` alone: its way can be bounded
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
@@ -138,6 +139,7 @@ class Momentum(Tracker):
     momentum, weight 1/k
     """
 
+    holds: ClassVar[bool] = True
     drifts: ClassVar[bool] = True
     weight: Schedule
 
