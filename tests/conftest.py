@@ -1,6 +1,7 @@
 """Tests run in float64; the tests of other precisions switch inside their own context."""
 
 import os
+import signal
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,6 +20,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 jax.config.update("jax_enable_x64", True)
+
+# Under nohup, and in the background of a script, Ctrl-C is ignored; tests of it need to hear it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "mostfw",

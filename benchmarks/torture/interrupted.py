@@ -49,7 +49,10 @@ def interrupted(words: list[str], target: Path, moment: float, number: int) -> t
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(moment)
     process.send_signal(number)
-    code = process.wait(timeout=LIMIT)
+    try:
+        code = process.wait(timeout=LIMIT)
+    finally:
+        process.kill()  # one that would not end is not left running beside what comes next
     try:
         return code, json.loads(target.read_text())
     except (OSError, ValueError) as error:
@@ -65,6 +68,8 @@ def status(content: Any) -> str | None:
 
 
 def interruptions(total: int, rng: random.Random, longest: float = 12.0) -> list[Row]:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # under nohup; children would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         kinds = commands(folder)
