@@ -27,6 +27,8 @@ from .trees import Point, replaced
 # their rounding errors do not add up over a run: to 1e-5 in 20,000 float32 steps.
 RENEWED_EVERY = 4096
 EXACT_BELOW = 2.0**-10
+# A GPU's autotuner copies what it tries ways of reading with, and so an array of the size of x.
+UNTUNED = {"xla_gpu_autotune_level": 0}
 
 
 class State(eqx.Module):
@@ -319,8 +321,7 @@ class Minimisation:
         return lax.cond(skip, again, lambda: self._called(s, accuracy))
 
 
-@eqx.filter_jit(donate="all-except-first")
-def advance(fixed: tuple[Problem, Method, Any, Any, Any, Any], state: State) -> State:
+def _advance(fixed: tuple[Problem, Method, Any, Any, Any, Any], state: State) -> State:
     """Steps until iteration `until`, or until something is not finite; one compiled loop.
 
     `fixed` is (problem, method, key, until, feed, fed): for online objectives `feed` is a stack of
@@ -338,3 +339,8 @@ def advance(fixed: tuple[Problem, Method, Any, Any, Any, Any], state: State) -> 
         return held(step(problem, method, state, key, minibatch))
 
     return held(lax.while_loop(lambda s: (s.k < until) & (s.failed == 0), one, held(state)))
+
+
+advance = eqx.filter_jit(_advance, donate="all-except-first")
+# Where a point leaves no room for a second one: the autotuner would copy it.
+advance_untuned = eqx.filter_jit(_advance, donate="all-except-first", compiler_options=UNTUNED)  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from .frank_wolfe import State, current
+from .frank_wolfe import UNTUNED, State, current
 from .problem import Problem
 from .result import Counts, Record
 from .trees import Point
@@ -15,8 +15,6 @@ from .trees import Point
 # From here on each measure is a program of its own. Of several in one program the compiler would
 # store what the pending move makes, for all to share: one more array of the size of x.
 APART_FROM_BYTES = 2**30
-# A GPU's autotuner would copy x to try ways of summing it up that run a few times only.
-UNTUNED = {"xla_gpu_autotune_level": 0}
 
 
 def measures(problem: Problem, state: State, seen: Any) -> tuple[Any, list[Any], dict[str, Any]]:

@@ -25,7 +25,7 @@ from .errors import (
     StreamError,
     UserCodeError,
 )
-from .frank_wolfe import State, advance, start
+from .frank_wolfe import State, advance, advance_untuned, start
 from .handover import continued, current_point, moved_to_host
 from .interruption import Interruption
 from .measures import measures, recorded
@@ -297,7 +297,8 @@ class Run:
             self.feed,
             jnp.asarray(self.fed, jnp.int32),
         )
-        return jax.block_until_ready(advance(fixed, self.state))
+        loop = advance_untuned if self.method.direction == "applied" else advance
+        return jax.block_until_ready(loop(fixed, self.state))
 
     def _advance_one_by_one(self, state: State, until: int) -> None:
         """A black box failed somewhere in a chunk: again from the chunk's beginning, to find out
