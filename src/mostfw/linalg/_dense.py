@@ -15,34 +15,50 @@ from ..operators import dot
 from ._pairs import Accuracy, Eigenpair, generic, nonzero, norm_of, unit
 
 _SHIFTS = 15  # bisection tests 15 points at once, which gains 4 bits a pass
+# So many pivots are multiplied up before the product is divided out: single precision has less
+# room. A product that underflows all the same was of pivots at rounding.
+_TOGETHER = {8: 16, 4: 4}
 
 
 def _lower_bound(diagonal: Array, off: Array) -> Array:
-    """The smallest eigenvalue of a tridiagonal matrix, to rounding, from below (bisection)."""
-    dtype = diagonal.dtype
+    """The smallest eigenvalue of a tridiagonal matrix with entries of about 1, from below, to
+    n eps times its norm (bisection)."""
+    n, dtype = diagonal.shape[0], diagonal.dtype
     reach = jnp.abs(jnp.pad(off, (1, 0))) + jnp.abs(jnp.pad(off, (0, 1)))
     low, high = jnp.min(diagonal - reach), jnp.min(diagonal)
     fractions = jnp.arange(1, _SHIFTS + 1, dtype=dtype) / (_SHIFTS + 1)
-    # never 0, so that a pivot 0 makes the next one infinite (which is right), never NaN
-    squares = jnp.maximum(off * off, jnp.finfo(dtype).tiny)
+    together = min(_TOGETHER[dtype.itemsize], max(1, n - 1))
+    # rows that no shift of the bracket makes negative fill the last group up
+    missing = -(n - 1) % together
+    further = jnp.pad(diagonal[1:], (0, missing), constant_values=1) + jnp.where(
+        jnp.arange(n - 1 + missing) < n - 1, 0, jnp.abs(high)
+    )
+    squares = jnp.pad(off * off, (0, missing))
+    groups = further.reshape(-1, together), squares.reshape(-1, together)
 
     def narrow(_: Any, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
         low, width = bracket
         shifts = low + width * fractions
 
-        def eliminate(carry: tuple[Array, Array], entry: tuple[Array, Array]) -> Any:
-            pivot, least = carry
-            pivot = entry[0] - shifts - entry[1] / pivot
-            return (pivot, jnp.minimum(least, pivot)), None
+        # Leading minors, each a sum of two products, where pivots would be a division each.
+        def minors(carry: tuple[Array, Array, Array], group: tuple[Array, Array]) -> Any:
+            before, now, least = carry
+            before, now = jnp.ones_like(now), now / before
+            for entry, square in zip(*group, strict=True):
+                before, now = now, (entry - shifts) * now - square * before
+                least = jnp.minimum(least, now)
+            return (before, now, least), None
 
         first = diagonal[0] - shifts
-        # unrolled, some tens of eliminations become one kernel
-        (_, least), _ = lax.scan(eliminate, (first, first), (diagonal[1:], squares), unroll=64)
-        # a shift is below every eigenvalue if and only if no pivot is negative
+        # unrolled, some tens of minors become one kernel
+        start = jnp.ones_like(first), first, first
+        (_, _, least), _ = lax.scan(minors, start, groups, unroll=max(1, 64 // together))
+        # A shift is below every eigenvalue if and only if all minors are positive. After one that
+        # is 0 there may be NaN, which is not.
         width = width / (_SHIFTS + 1)
-        return low + jnp.sum(least >= 0) * width, width
+        return low + jnp.sum(least > 0) * width, width
 
-    passes = math.ceil(jnp.finfo(dtype).nmant / math.log2(_SHIFTS + 1)) + 1
+    passes = math.ceil((jnp.finfo(dtype).nmant - math.log2(n)) / math.log2(_SHIFTS + 1))
     return lax.fori_loop(0, passes, narrow, (low, high - low))[0]
 
 
@@ -63,9 +79,9 @@ def smallest_dense(a: Array, tolerance: Accuracy) -> Eigenpair:
     factor = lax.linalg.cholesky(a - shift * jnp.eye(n, dtype=dtype), symmetrize_input=False)
     v = generic(n, dtype)[:, None]
     solve = partial(lax.linalg.triangular_solve, factor, left_side=True, lower=True)
-    for _ in range(3):
-        v = unit(solve(solve(v), transpose_a=True))
-    v = v[:, 0]
+    for _ in range(3):  # each makes v longer by at most 1/eps or so
+        v = solve(solve(v), transpose_a=True)
+    v = unit(v[:, 0])
     product = dot(a, v)
     value = jnp.sum(product * v)
     residual = norm_of(product - value * v)
