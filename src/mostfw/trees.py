@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -178,3 +179,17 @@ def after(read: jax.Array, numbers: jax.Array) -> jax.Array:
     [2.0, 3.0]
     """
     return jnp.where(read + jnp.abs(read) < read, jnp.zeros_like(numbers), numbers)
+
+
+def stored(make: Callable[[], Any]) -> Any:
+    """What `make` gives, made once: without this a compiler may make it wherever it is used.
+
+    It is a branch that is always taken, which the compiler does not know.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from mostfw.trees import stored
+    >>> jax.jit(lambda x: stored(lambda: 2 * x))(jnp.ones(2)).tolist()
+    [2.0, 2.0]
+    """
+    always = jax.lax.optimization_barrier(jnp.ones((), bool))
+    return jax.lax.cond(always, make, lambda: zeros(jax.eval_shape(make)))

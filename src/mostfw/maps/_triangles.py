@@ -13,15 +13,15 @@ from jax import lax
 
 from .. import placement, resources
 from ..errors import InvalidInputError
-from ..trees import Point, Structure
+from ..trees import Point, Structure, stored
 from ._base import MAPS, LinearMap, Residual
 from ._structured import require_square
 
 # How many rows of a map without storage are formed at a time. On a CPU a loop over slabs is slower
 # than one slab by 1.5 to 3 times, so this is as large as memory easily allows: n = 322 in one.
 SLAB_NUMBERS = 2**25
-UNROLLED = 16  # matrices that are summed up in one pass
-BY_ROWS_FROM = 48  # side from which that takes less time than a sum over an axis, on a CPU
+UNROLLED = 16  # matrices that are summed up in one pass of a loop
+WRITTEN_OUT = 64  # as many are summed up without a loop, which takes two thirds of the time
 
 
 class Slab(NamedTuple):
@@ -47,7 +47,7 @@ def _by_slabs(n: int, function: Callable[[Slab], jax.Array]) -> jax.Array:
 
 
 def _sum_over_rows(x: jax.Array, term: Callable[[jax.Array, jax.Array], jax.Array]) -> jax.Array:
-    """The sum of term(x[j], x[j, j]), each of the shape of x, over all j: UNROLLED in one pass."""
+    """The sum of term(x[j], x[j, j]), each of the shape of x, over all j."""
     n = x.shape[0]
     diagonal = jnp.diagonal(x)
 
@@ -58,10 +58,11 @@ def _sum_over_rows(x: jax.Array, term: Callable[[jax.Array, jax.Array], jax.Arra
             total = total + term(rows[index], corners[index])
         return total
 
+    if n <= WRITTEN_OUT:
+        return block(0, n, jnp.zeros_like(x))
     blocks, left = divmod(n, UNROLLED)
-    total = jnp.zeros_like(x)
-    total = lax.fori_loop(0, blocks, lambda b, t: block(b * UNROLLED, UNROLLED, t), total)
-    return block(n - left, left, total) if left else total
+    total = block(0, left, jnp.zeros_like(x))
+    return lax.fori_loop(0, blocks, lambda b, t: block(left + b * UNROLLED, UNROLLED, t), total)
 
 
 @MAPS.register
@@ -101,8 +102,7 @@ class Triangles(LinearMap):
         n = x.shape[0]
         apart = ~jnp.eye(n, dtype=bool)
         nothing = residual(jnp.zeros((), x.dtype))
-        elsewhere = placement.active() or resources.accelerator_bytes() is not None
-        if n < BY_ROWS_FROM or elsewhere:
+        if placement.active() or resources.accelerator_bytes() is not None:
             ends, across = self._sums(x, residual, apart)
         else:
             ends, across = self._sums_by_rows(x, residual)
@@ -122,8 +122,13 @@ class Triangles(LinearMap):
         def over_middle(row: jax.Array, corner: jax.Array) -> jax.Array:  # row j: by (i, k)
             return residual((row - corner)[:, None] + (row[None, :] - x))
 
-        same = residual((x - diagonal[:, None]) + (x - diagonal[None, :]))  # i = k
-        return _sum_over_rows(x, to_end) - same, _sum_over_rows(x, over_middle)
+        def both() -> tuple[jax.Array, jax.Array]:
+            same = residual((x - diagonal[:, None]) + (x - diagonal[None, :]))  # i = k
+            return _sum_over_rows(x, to_end) - same, _sum_over_rows(x, over_middle)
+
+        # a loop stores what it ends with; else the compiler would make each number wherever it is
+        # used, also across the diagonal
+        return stored(both) if x.shape[0] <= WRITTEN_OUT else both()
 
     def _sums(
         self, x: jax.Array, residual: Residual, apart: jax.Array
