@@ -128,3 +128,24 @@ def test_a_stream_is_measured_by_its_first_minibatch_and_not_robbed_of_it():
         assert result.iterations == 40
         ends.append(result.x)
     np.testing.assert_array_equal(*ends)
+
+
+@pytest.mark.parametrize(
+    ("limit", "square"),
+    [
+        (fw.sets.Point(6.0), 6.0 * 6.0),  # the right-hand side is 6 from an atom's 0
+        (fw.sets.Box(-np.inf, 1.0), 4.0 * 3.0),  # the longest is 4, and 3 outside
+        (fw.sets.Box(5.0, 6.0), 5.0 * 5.0),  # both from 5, the point nearest to 0
+        (fw.sets.Box(-np.inf, 9.0), 4.0 * 4.0),  # nothing is outside: as long as it is
+    ],
+)
+def test_a_penalty_measures_what_is_outside(limit, square):
+    """The atoms of this simplex have the images 0 and 4."""
+    row = fw.constraints.Affine(np.array([[0.0, 4.0]]), limit)
+    objective = fw.objectives.Linear(np.array([3.0, 4.0]))
+    posed = fw.Problem(objective, fw.domains.Simplex(2), [row])
+    units = fw.scaling.measured(posed, objective, penalty=True)
+    assert float(units.weights[0]) == pytest.approx(5.0 / square, rel=1e-6)
+    assert float(units.reaches[0]) == 4.0
+    plain = fw.scaling.measured(posed, objective)
+    assert float(plain.weights[0]) == pytest.approx(5.0 / 16.0, rel=1e-6)

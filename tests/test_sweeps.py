@@ -50,7 +50,7 @@ CASES = {
     ),
     "t-most-fw+": (
         clustering_problem(batch=5, constraint_batch=7),
-        named("t-most-fw+", tau_0=[1, 200, 400, 800]),
+        named("t-most-fw+", tau_0=[1, 1000, 2000, 4000]),
     ),
     "h-spider-fw": (
         clustering_problem(batch=5, constraint_batch=7),

@@ -169,7 +169,8 @@ class Method(eqx.Module):
         if not (smoothing.scaled or smoothing.dual):
             return None
         d = trees.dimension(problem.structure)
-        units = scaling.measured(problem, self.oracle.term(problem.objective, d))
+        term = self.oracle.term(problem.objective, d)
+        units = scaling.measured(problem, term, penalty=not smoothing.dual)
         if not smoothing.scaled:
             own = tuple(c.weight for c in problem.constraints)
             rows = tuple(None for _ in problem.constraints)

@@ -3,12 +3,19 @@
 In normalised units atoms have norm 1, the objective's gradient has norm 1, every row of a
 constraint has norm 1 and each block Gz of an atom z is at most 1 long. Nothing is rewritten: the
 units only say with which weights the constraints enter, in the user's own units.
+
+For a penalty, which knows a constraint by what violates it, the unit of a block is the geometric
+mean of two lengths: the largest ||Gz - c||, c the point of X nearest to 0, and the largest distance
+of Gz from X. For equations both are that distance, wherever their right-hand side is; inequalities
+that most atoms keep with room to spare (triangles: seven times as far inside as outside) are
+stiffer than by how long Gz is.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -23,6 +30,7 @@ from .linalg import Accuracy
 from .objectives import Online
 from .problem import Problem
 from .schedules import Constant
+from .sets import ConvexSet
 from .sight import Estimate, Sight
 from .smoothing import numbers_at
 from .terms import Term
@@ -58,8 +66,9 @@ class Units(eqx.Module):
         )
 
 
-def measured(problem: Problem, term: Term) -> Units:
-    """The units of a problem; `term` is its objective as the method's oracle sees it.
+def measured(problem: Problem, term: Term, penalty: bool = False) -> Units:
+    """The units of a problem, for a penalty or for an augmented Lagrangian; `term` is its objective
+    as the method's oracle sees it.
 
     >>> import numpy as np, mostfw as fw
     >>> objective = fw.objectives.Linear(np.array([3.0, 4.0]))
@@ -71,13 +80,22 @@ def measured(problem: Problem, term: Term) -> Units:
         feed = _first_minibatch(problem)
         problem = problem.on_device()
         rows = tuple(_row_weights(c, problem) for c in problem.constraints)
-        lengths, gradient = _lengths(problem, term, rows, feed)
-        atom, *reaches = map(float, lengths)
+        lengths, gradient = _lengths(problem, term, rows, feed, penalty)
+        atom, *found = map(float, lengths)
         value = atom * float(gradient)
     # A flat objective has no unit, nor has a broken one: the run itself will say so.
     value = value if 0 < value < math.inf else 1.0
-    reaches = tuple(reach if 0 < reach < math.inf else 1.0 for reach in reaches)
-    return Units(value, tuple(value / reach**2 for reach in reaches), rows, reaches)
+    count = len(rows)
+    reaches = tuple(_or_else(reach, 1.0) for reach in found[:count])
+    squares = tuple(reach**2 for reach in reaches)
+    if penalty:
+        pairs = zip(reaches, found[count::2], found[count + 1 :: 2], strict=True)
+        squares = tuple(_or_else(long * far, reach**2) for reach, long, far in pairs)
+    return Units(value, tuple(value / square for square in squares), rows, reaches)
+
+
+def _or_else(length: float, other: float) -> float:
+    return length if 0 < length < math.inf else other
 
 
 def _first_minibatch(problem: Problem) -> Any:
@@ -105,16 +123,22 @@ def _row_weights(constraint: Affine, problem: Problem) -> np.ndarray | None:
 
 @eqx.filter_jit
 def _lengths(
-    problem: Problem, term: Term, rows: tuple[Any, ...], feed: Any
+    problem: Problem, term: Term, rows: tuple[Any, ...], feed: Any, penalty: bool
 ) -> tuple[jax.Array, jax.Array]:
-    """The largest ||z|| of an atom z, then the largest ||Gz|| for each constraint; and the norm of
-    the objective's gradient at the start of a run, or at an atom where that is 0.
+    """The largest ||z|| of an atom z, then the largest ||Gz|| for each constraint, then, for a
+    penalty, its two other lengths; and the norm of the objective's gradient at the start of a run,
+    or at an atom where that is 0.
 
-    ||Gz||^2 is convex, so the LMO of its linearisation makes it larger, from whatever atom on.
+    All are roots of convex functions, so the LMO of a linearisation makes each larger, from
+    whatever atom on.
     """
     domain, structure = problem.domain, problem.structure
-    pairs = zip(problem.constraints, rows, strict=True)
-    climbs = [lambda z: z, *(partial(_climb, c, weights) for c, weights in pairs)]
+    pairs = tuple(zip(problem.constraints, rows, strict=True))
+    parts = [_Length(c, weights, _itself) for c, weights in pairs]
+    if penalty:
+        parts += [_Length(c, w, part) for c, w in pairs for part in (_from_nearest, _outside)]
+    climbs = [lambda z: z, *(part.slope for part in parts)]
+    heights = [lambda z: trees.inner(z, z), *(part.square for part in parts)]
     steps = 1 + POWER_STEPS
     first = trees.normal(jax.random.PRNGKey(0), structure)  # no structured map sends it to 0
 
@@ -126,7 +150,7 @@ def _lengths(
         direction = jax.tree.map(lambda a, b: jnp.where(new, a, -b), first, ahead)
         lowest = domain.lmo(domain.tangent(direction), tolerance=LMO_ACCURACY)
         z = domain.dense(lowest.atom)
-        return z, squares.at[which].set(trees.inner(lax.switch(which, climbs, z), z))
+        return z, squares.at[which].set(lax.switch(which, heights, z))
 
     # one loop with one LMO in it, for each in a program takes long to compile
     nothing = jnp.zeros(len(climbs), problem.dtype)
@@ -138,10 +162,34 @@ def _lengths(
     return jnp.sqrt(squares), jnp.where(here > 0, here, there)
 
 
-def _climb(constraint: Affine, weights: Any, z: Any) -> Any:
-    """G'Gz, rows weighted."""
-    scale = 1.0 if weights is None else weights
-    return constraint.map.pull(z, lambda r: scale * r)
+@dataclasses.dataclass(frozen=True)
+class _Length:
+    """||part(Gz)||, rows weighted, as something to climb; part is r - Proj(r) onto a convex set."""
+
+    constraint: Affine
+    weights: Any
+    part: Callable[[ConvexSet, jax.Array], jax.Array]
+
+    def slope(self, z: Any) -> Any:
+        scale = 1.0 if self.weights is None else self.weights
+        return self.constraint.map.pull(z, lambda r: scale * self.part(self.constraint.set, r))
+
+    def square(self, z: Any) -> jax.Array:
+        scale = 1.0 if self.weights is None else jnp.sqrt(self.weights)
+        return self.constraint.map.squares(z, lambda r: scale * self.part(self.constraint.set, r))
+
+
+def _itself(_: ConvexSet, r: jax.Array) -> jax.Array:
+    return r
+
+
+def _from_nearest(to: ConvexSet, r: jax.Array) -> jax.Array:
+    """From the point of the set that is nearest to 0."""
+    return r - to.project(jnp.zeros_like(r))
+
+
+def _outside(to: ConvexSet, r: jax.Array) -> jax.Array:
+    return to.residual(r)[0]
 
 
 def _gradient_norm_at(term: Term, x: Any, feed: Any) -> jax.Array:
