@@ -217,12 +217,12 @@ class Affine(Term):
         if self.set.separable:  # made once more for its norm, behind a barrier, and not stored
             x, dual = lax.optimization_barrier((x, memo.dual))
             measured, _ = self._ahead(x, numbers, replaced(memo, dual=dual))
-        # CGAL's bound: sigma ||r||^2 <= 4 beta eta^2 ||G||^2, in units of beta
-        gain = self.gain(numbers)
-        bound = 4 * eta**2 * gain * self.reach**2
-        squares = total(measured * measured * (1 / self._by_rows(gain)))
-        squares = jnp.maximum(squares, jnp.finfo(squares.dtype).tiny)
-        step = jnp.minimum(numbers.dual_step, bound / squares)
+        # CGAL's bound: sigma ||r||^2 <= 4 beta eta^2 ||G||^2, in units of beta. The squares are
+        # stored to be summed up: as shares of the bound they have room in single precision, even
+        # of the one before the first move, which is 0.
+        far = (measured * (1 / (self.gain(numbers) * self.reach))) / jnp.maximum(2 * eta, 1e-15)
+        shares = (far * far * (1 / self._by_rows(jnp.ones_like(eta)))).astype(jnp.float32)
+        step = jnp.minimum(numbers.dual_step, 1 / total(shares).astype(eta.dtype))
         return replaced(renewed, dual=memo.dual + step * ahead)
 
     def _ahead(self, x: Point, numbers: Numbers, memo: Memo) -> tuple[jax.Array, Memo]:
@@ -288,6 +288,13 @@ class Affine(Term):
     def multiplier(self, x: Point, numbers: Numbers) -> jax.Array:
         """The penalty's estimate of the dual variable, weight (Gx - Proj)/mu."""
         return self.gain(numbers) * self.map.residual(x, self._weighted)
+
+    @property
+    def table_is_point(self) -> bool:
+        return self.map.pointwise
+
+    def of_table(self, table: Point) -> Point:
+        return trees.symmetrised(table) if self.map.symmetric else table
 
     def rhs_norm(self) -> float:
         """max(1, norm of the finite right-hand side): what relative violations divide by."""

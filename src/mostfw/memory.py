@@ -321,7 +321,7 @@ def _step_bytes(problem: Problem, method: Method) -> int:
     item, point = problem.dtype.itemsize, _bytes(problem.structure)
     terms, exact = method.terms(problem), method.exact_constraints(problem)
     direction = 0.0 if method.direction == "applied" else 1.0
-    if method.lean and method.trimming is None:
+    if method.lean:  # with trimming, the squares of how far it is from the last one
         direction = method.lmo_dtype(problem).itemsize / item
     if not all(term.symmetric for term in (*terms, *exact)):
         direction += 1  # made symmetric, or a gradient that is moved to where the direction is
@@ -330,17 +330,20 @@ def _step_bytes(problem: Problem, method: Method) -> int:
         gradients += BATCHES_OF_A_TERM * len(terms)
     if isinstance(method.tracker, HessianMomentum):
         gradients += HESSIAN_POINTS
-    before = gradients * point + sum(_residual_numbers(c, problem, method) for c in exact) * item
+    before = gradients * point + sum(_residual_bytes(c, problem, method) for c in exact)
     minimising = _sure_points(problem) * point
     lists = _krylov_numbers(problem) + NUMBERS_A_DRAW * max(map(_drawn, terms))
     return int(direction * point + max(before, minimising) + lists * item)
 
 
-def _residual_numbers(constraint: Affine, problem: Problem, method: Method) -> int:
-    """Rows whose residuals are stored before they become a part of the direction."""
+def _residual_bytes(constraint: Affine, problem: Problem, method: Method) -> int:
+    """Of rows whose residuals are stored before they become a part of the direction; of multipliers
+    only their squares are, in single precision."""
     dual = method.smoothing is not None and method.smoothing.dual
-    fused = not dual and constraint.image == getattr(problem.structure, "shape", ())
-    return 0 if fused or not (dual or constraint.map.stored) else math.prod(constraint.image)
+    rows, item = math.prod(constraint.image), problem.dtype.itemsize
+    if constraint.image == getattr(problem.structure, "shape", ()):
+        return 4 * rows if dual else 0
+    return item * rows if dual or constraint.map.stored else 0
 
 
 def _sure_points(problem: Problem) -> int:

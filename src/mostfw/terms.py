@@ -127,6 +127,17 @@ class Term(eqx.Module):
         """y + c times the sum of such messages, without rescaling."""
         return self.spread(y, c, message, xi)
 
+    @property
+    def table_is_point(self) -> bool:
+        """Whether the places of a table are those of the flattened point: a sampled summand's
+        gradient is its message there, or half of it there and half at the place across the
+        diagonal. Then the table tells the sum of the gradients, and none is kept beside it."""
+        return False
+
+    def of_table(self, table: Point) -> Point:
+        """The sum of the gradients whose messages stand in such a table."""
+        return table
+
     def slot(self, xi: Any) -> jax.Array:
         """Positions of the sampled summands in a table with `slots` places."""
         raise InvalidInputError(f"{self.label} has no table: it is not a sum of simple summands.")

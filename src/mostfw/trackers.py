@@ -304,7 +304,8 @@ class Table(Tracker):
     """The last message of every summand, summed up (SAG); `unbiased=True` corrects it as SAGA does.
 
     For constraints and linear forms a message is one scalar, stored without 1/mu_k, so that the
-    direction is G'table/mu_k with today's mu_k.
+    direction is G'table/mu_k with today's mu_k. Where each is about an entry of the point, the
+    table is a point, and no sum is kept beside it.
 
     >>> import mostfw as fw
     >>> print(fw.trackers.Table())
@@ -317,9 +318,12 @@ class Table(Tracker):
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
         memory = []
         for term in terms:
-            total = trees.zeros(structure)
             if term.whole:
-                memory.append((total, ()))
+                memory.append(((), ()))
+                continue
+            total = trees.zeros(structure)
+            if self._suffices(term):
+                memory.append(((), total))
                 continue
             message = jax.eval_shape(lambda term=term: self._one_message(term, structure))
             table = jax.tree.map(lambda m: jnp.zeros((term.slots, *m.shape[1:]), m.dtype), message)  # noqa: B023
@@ -329,6 +333,10 @@ class Table(Tracker):
     def _one_message(self, term: Term, structure: Any) -> Any:
         xi = term.sample(jax.random.PRNGKey(0), 1)
         return term.table_message(term.look(trees.zeros(structure), xi), xi, None)  # pyright: ignore[reportArgumentType]
+
+    def _suffices(self, term: Term) -> bool:
+        """Whether the table serves without its sum, which the corrections of SAGA ask for."""
+        return term.table_is_point and not self.unbiased
 
     def arrive(
         self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
@@ -343,6 +351,11 @@ class Table(Tracker):
                 continue
             slot = term.slot(xi)
             new = term.table_message(term.look(here.x, xi), xi, here.numbers)
+            if self._suffices(term):  # `set`, never `add`: what is drawn twice was seen once
+                table = table.reshape(-1).at[slot].set(new).reshape(table.shape)
+                y = trees.plus(y, factor, term.of_table(table))
+                renewed.append((total, table))
+                continue
             old = jax.tree.map(lambda t: t[slot], table)  # noqa: B023
             seen, table = _marked(table, slot, old)
             first = seen == jnp.arange(slot.shape[0])

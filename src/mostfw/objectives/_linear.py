@@ -131,6 +131,13 @@ class LinearForm(Summed):
         entries = self._at(x, xi)
         return self.scale(entries.size) * jnp.sum(entries * self.message((), xi, _NO_NUMBERS))
 
+    @property
+    def table_is_point(self) -> bool:
+        return self.sampling != "block"
+
+    def of_table(self, table: Point) -> Point:
+        return trees.symmetrised(table) if self.symmetric else table
+
     def slot(self, xi: Any) -> jax.Array:
         if self.sampling == "block":
             raise InvalidInputError("a table needs sampling='entries', not 'block'.")
