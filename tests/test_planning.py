@@ -41,6 +41,13 @@ def test_the_middle_step_is_predicted_though_it_was_not_fitted():
     assert pytest.approx(details["matvecs_a_step"], rel=0.01) == planning.PRODUCTS
 
 
+def test_so_is_the_step_of_the_mesh_of_one_device():
+    (row,) = rows_of("mesh").values()
+    products = sum(row["details"]["products"][1]) / len(row["details"]["products"][1])
+    assert plan(20_000, products=products).seconds == pytest.approx(row["theirs"] / 1e3, rel=0.3)
+    assert row["ratio"] == row["ours"] / row["theirs"] <= 1.05
+
+
 @pytest.mark.parametrize(("part", "n"), [("middle", 40_000), ("large", 100_000)])
 def test_memory_is_that_of_the_measured_peaks(part, n):
     peak = rows_of(part)[f"k-means, N = {n}, float32, peak memory"]["ours"] * 1e9

@@ -37,7 +37,7 @@ COLLECTIVES_A_STEP = 8
 # Counted, not measured: the features of two points, a place in y read and written, and the draw.
 BYTES_A_DRAW = 200
 # Measured: products a step, the mean of 2,000 steps at N = 40,000 (docs/speed/gpu-middle.json).
-PRODUCTS = 14.2
+PRODUCTS = 11.9
 LARGEST_BATCH = 10**7  # draws a step, of which every device makes all
 BATCH_SHARE = 0.001
 USABLE = 0.95  # of the memory, with XLA_PYTHON_CLIENT_MEM_FRACTION=0.95
@@ -72,11 +72,11 @@ MACHINES = {
         name="NVIDIA H200",
         memory=141e9,  # NVIDIA's data sheet, as the next and the link
         bandwidth=4.8e12,
-        # Fitted: the step at N = 100,000, 183.3 ms with 8.4 products that read x and y
+        # Fitted: the step at N = 100,000, 182.3 ms with 8.4 products that read x and y
         # (docs/speed/gpu-large.json). Nothing else is fitted to large matrices.
-        efficiency=0.858,
+        efficiency=0.863,
         # Fitted: the step at N = 1000, where matrices are nothing (docs/speed/gpu-small.json).
-        overhead=0.65e-3,
+        overhead=0.53e-3,
         together=8,
         link=450e9,  # NVLink, 900 GB/s in both directions
         network=50e9,  # InfiniBand NDR, 400 Gb/s for each GPU
@@ -156,7 +156,7 @@ def plan(
 
     >>> from mostfw.planning import plan
     >>> found = plan(40_000)
-    >>> found.fits, found.applied, 0.7 < found.seconds / 29.1e-3 < 1.3
+    >>> found.fits, found.applied, 0.7 < found.seconds / 26.7e-3 < 1.3
     (True, False, True)
     >>> plan(10**6, 8).fits, plan(10**6, 64).fits
     (False, True)
