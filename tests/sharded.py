@@ -22,7 +22,7 @@ DEVICES = 8
 AHEAD, STEPS, SEEDS = 5, 200, 5
 LARGE = 512  # rows, where memory is looked at
 DRAWN = 200
-METHODS = ("most-fw", "most-fw+", "t-most-fw", "cgal", "most-al", "most-al+")
+METHODS = ("most-fw", "most-fw+", "t-most-fw", "cgal", "most-al", "most-al+", "h-sag-cgm")
 FEW = [("kmeans", "t-most-fw"), ("kmeans", "most-al+"), ("cut", "most-fw"), ("cut", "most-fw+")]
 CASES = [
     *(("kmeans", name) for name in METHODS),

@@ -328,7 +328,7 @@ class Collective:
 
 
 _COLLECTIVE = re.compile(
-    r"= (\([^=]*?\)|\S+) (all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter|"
+    r"= (\([^()]*\)|\S+) (all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter|"
     r"collective-broadcast|ragged-all-to-all)(?:-start)?\(([^)]*)\)"
 )
 _SHAPE = re.compile(r"\b[a-z]+\d*\[([\d,]*)\]")
@@ -341,6 +341,9 @@ def collectives(text: str) -> Iterator[Collective]:
     >>> text = "%g = f64[64]{0} all-gather(f64[8]{0} %v), channel_id=1, dimensions={0}"
     >>> [(c.kind, c.largest) for c in collectives(text)]
     [('all-gather', 64)]
+    >>> text = "%a = (f64[1,8]{1,0}, /*index=1*/f64[1,8]{1,0}) all-to-all(%u, %v), dimensions={0}"
+    >>> [(c.kind, c.shapes) for c in collectives(text)]
+    [('all-to-all', ((1, 8), (1, 8)))]
     """
     for found in _COLLECTIVE.finditer(text):
         sizes = [one.group(1) for one in _SHAPE.finditer(f"{found.group(1)} {found.group(3)}")]
