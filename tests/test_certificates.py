@@ -335,7 +335,7 @@ def test_large_problems_are_certified_only_if_asked(monkeypatch):
 
 
 def test_a_certificate_in_json():
-    result = fw.solve(capped(), "hfw", iterations=100)
+    result = fw.solve(capped(), fw.methods.hfw(mu_c=1.0), iterations=100)
     stored = json.loads(json.dumps(result.to_dict(), allow_nan=False))["certificate"]
     assert stored["upper"] is None
     assert stored["kind"] == "proved"

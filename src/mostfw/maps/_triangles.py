@@ -102,7 +102,7 @@ class Triangles(LinearMap):
         n = x.shape[0]
         apart = ~jnp.eye(n, dtype=bool)
         nothing = residual(jnp.zeros((), x.dtype))
-        if placement.active() or resources.accelerator_bytes() is not None:
+        if placement.spread(n) or resources.accelerator_bytes() is not None:
             ends, across = self._sums(x, residual, apart)
         else:
             ends, across = self._sums_by_rows(x, residual)
