@@ -16,8 +16,9 @@ run: $(STAMP)  ## the paper's experiments, small and short: ends with report/rep
 	$(BIN)/mostfw reproduce --quick --out report
 
 test: $(STAMP)  ## all tests
-	MOSTFW_QUICK_COMPILE=1 $(BIN)/pytest -n 2 --dist worksteal -m 'not study and not exact'
+	MOSTFW_QUICK_COMPILE=1 $(BIN)/pytest -n 2 --dist worksteal -m 'not study and not exact and not joint'
 	$(BIN)/pytest -n 2 -m 'exact and not study'
+	MOSTFW_QUICK_COMPILE=1 $(BIN)/pytest -m 'joint and not study'
 
 studies: $(STAMP)  ## the tests that repeat published figures at their full length
 	$(BIN)/pytest -n 2 --dist worksteal -m study

@@ -27,6 +27,7 @@ from .trees import Point, replaced
 # their rounding errors do not add up over a run: to 1e-5 in 20,000 float32 steps.
 RENEWED_EVERY = 4096
 EXACT_BELOW = 2.0**-10
+POWERS_OF_FOUR = 0x55555555
 # A GPU's autotuner copies what it tries ways of reading with, and so an array of the size of x.
 UNTUNED = {"xla_gpu_autotune_level": 0}
 
@@ -51,7 +52,7 @@ class State(eqx.Module):
     matvecs: jax.Array
     fallbacks: jax.Array  # LMOs that had to be solved in the slower, sure way
     level: jax.Array  # |<y_j, x_j>| at the last power of two: the unit of the LMO's error
-    unit: jax.Array  # the largest entry of a lean direction then
+    unit: jax.Array  # the largest entry of a lean direction at the last power of four
     failed: jax.Array  # the first iteration whose direction was not finite, else 0
 
 
@@ -193,7 +194,8 @@ def step(problem: Problem, method: Method, state: State, key: Any, feed: Any = N
     unit = state.unit
     if method.lean:
         aim = Aim.at(estimate, x, exact, memos, numbers)
-        unit = lax.cond(k & (k - 1) == 0, lambda: aim.largest(), lambda: state.unit)
+        due = (k & (k - 1) == 0) & (k & POWERS_OF_FOUR != 0)
+        unit = lax.cond(due, lambda: aim.largest(), lambda: state.unit)
         gone = None
         if estimate.drift is not None:
             then = numbers_of(method, state.k, state)

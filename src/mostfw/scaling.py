@@ -30,7 +30,7 @@ from .linalg import Accuracy
 from .objectives import Online
 from .problem import Problem
 from .schedules import Constant
-from .sets import ConvexSet
+from .sets import ConvexSet, Point
 from .sight import Estimate, Sight
 from .smoothing import numbers_at
 from .terms import Term
@@ -55,7 +55,7 @@ class Units(eqx.Module):
     value: Any  # of the objective: gradient norm times the norm of an atom
     weights: tuple[Any, ...]  # of the constraints in an objective of these units
     row_weights: tuple[Any, ...]  # of their rows, None where all are alike
-    reaches: tuple[Any, ...]  # the largest ||Gz|| of an atom z, rows so weighted
+    reaches: tuple[Any, ...]  # how long their blocks are, rows so weighted
 
     def applied(self, constraints: tuple[Affine, ...]) -> tuple[Affine, ...]:
         """The constraints with these weights."""
@@ -80,22 +80,19 @@ def measured(problem: Problem, term: Term, penalty: bool = False) -> Units:
         feed = _first_minibatch(problem)
         problem = problem.on_device()
         rows = tuple(_row_weights(c, problem) for c in problem.constraints)
-        lengths, gradient = _lengths(problem, term, rows, feed, penalty)
-        atom, *found = map(float, lengths)
-        value = atom * float(gradient)
+        atom, blocks, gradient = _lengths(problem, term, rows, feed, penalty)
+        value = float(atom) * float(gradient)
     # A flat objective has no unit, nor has a broken one: the run itself will say so.
     value = value if 0 < value < math.inf else 1.0
-    count = len(rows)
-    reaches = tuple(_or_else(reach, 1.0) for reach in found[:count])
-    squares = tuple(reach**2 for reach in reaches)
-    if penalty:
-        pairs = zip(reaches, found[count::2], found[count + 1 :: 2], strict=True)
-        squares = tuple(_or_else(long * far, reach**2) for reach, long, far in pairs)
+    squares = [_squared(*map(float, lengths)) for lengths in blocks]
+    reaches = tuple(map(math.sqrt, squares))
     return Units(value, tuple(value / square for square in squares), rows, reaches)
 
 
-def _or_else(length: float, other: float) -> float:
-    return length if 0 < length < math.inf else other
+def _squared(*lengths: float) -> float:
+    """One length, or the geometric mean of two, squared; one of 0 or beyond all says nothing."""
+    told = [length for length in lengths if 0 < length < math.inf]
+    return told[0] * told[-1] if told else 1.0
 
 
 def _first_minibatch(problem: Problem) -> Any:
@@ -124,19 +121,19 @@ def _row_weights(constraint: Affine, problem: Problem) -> np.ndarray | None:
 @eqx.filter_jit
 def _lengths(
     problem: Problem, term: Term, rows: tuple[Any, ...], feed: Any, penalty: bool
-) -> tuple[jax.Array, jax.Array]:
-    """The largest ||z|| of an atom z, then the largest ||Gz|| for each constraint, then, for a
-    penalty, its two other lengths; and the norm of the objective's gradient at the start of a run,
-    or at an atom where that is 0.
+) -> tuple[jax.Array, tuple[tuple[jax.Array, ...], ...], jax.Array]:
+    """The largest ||z|| of an atom z, the lengths of the block of each constraint, and the norm of
+    the objective's gradient at the start of a run, or at an atom where that is 0.
 
-    All are roots of convex functions, so the LMO of a linearisation makes each larger, from
+    All lengths are roots of convex functions, so the LMO of a linearisation makes each larger, from
     whatever atom on.
     """
     domain, structure = problem.domain, problem.structure
-    pairs = tuple(zip(problem.constraints, rows, strict=True))
-    parts = [_Length(c, weights, _itself) for c, weights in pairs]
-    if penalty:
-        parts += [_Length(c, w, part) for c, w in pairs for part in (_from_nearest, _outside)]
+    blocks = [
+        [_Length(c, weights, part) for part in _told_by(c.set, penalty)]
+        for c, weights in zip(problem.constraints, rows, strict=True)
+    ]
+    parts = [part for block in blocks for part in block]
     climbs = [lambda z: z, *(part.slope for part in parts)]
     heights = [lambda z: trees.inner(z, z), *(part.square for part in parts)]
     steps = 1 + POWER_STEPS
@@ -155,11 +152,14 @@ def _lengths(
     # one loop with one LMO in it, for each in a program takes long to compile
     nothing = jnp.zeros(len(climbs), problem.dtype)
     atom, squares = lax.fori_loop(0, steps * len(climbs), one, (trees.zeros(structure), nothing))
+    longest, *others = jnp.sqrt(squares)
+    found = iter(others)
+    lengths = tuple(tuple(next(found) for _ in block) for block in blocks)
     if term.online and feed is None:
-        return jnp.sqrt(squares), jnp.ones((), problem.dtype)
+        return longest, lengths, jnp.ones((), problem.dtype)
     start = domain.start(problem.dtype)
     here, there = (_gradient_norm_at(term, x, feed) for x in (start, atom))
-    return jnp.sqrt(squares), jnp.where(here > 0, here, there)
+    return longest, lengths, jnp.where(here > 0, here, there)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +177,14 @@ class _Length:
     def square(self, z: Any) -> jax.Array:
         scale = 1.0 if self.weights is None else jnp.sqrt(self.weights)
         return self.constraint.map.squares(z, lambda r: scale * self.part(self.constraint.set, r))
+
+
+def _told_by(to: ConvexSet, penalty: bool) -> tuple[Callable[[ConvexSet, jax.Array], Any], ...]:
+    """Of which parts of Gz the lengths make the unit of a block."""
+    if not penalty:
+        return (_itself,)
+    # from a single point both are the same
+    return (_outside,) if isinstance(to, Point) else (_from_nearest, _outside)
 
 
 def _itself(_: ConvexSet, r: jax.Array) -> jax.Array:
