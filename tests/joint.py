@@ -35,27 +35,33 @@ FURTHER = {"each": (0, 0), "all": (100, 5), "long": (2000, 5)}
 KEPT_STEPS, SEED, METHOD = 120, 3, "t-most-fw"
 
 
-def told(tree, like):
-    """The first process's arrays, on all."""
-    own = tree if processes.first() else jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), like)
-    return jax.tree.map(np.asarray, multihost_utils.broadcast_one_to_all(own))
+def told(tree, like, teller):
+    """One process's arrays, on all."""
+    mine = jax.process_index() == teller
+    own = tree if mine else jax.tree.map(lambda s: np.zeros(s.shape, s.dtype), like)
+    told = multihost_utils.broadcast_one_to_all(own, is_source=mine)
+    return jax.tree.map(np.asarray, told)
 
 
-def one_case(kind, name, steps, seeds):
-    """A step from one state, on one device of the first process and on all; then many."""
-    n, first = SIZES[kind], jax.process_index() == 0
+def on_one_device(kind, name):
+    """A state, and the one after it."""
+    one = Setting(kind, name, SIZES[kind], None)
+    state = one.advanced(one.start(), AHEAD)
+    kept = jax.tree.map(np.array, state)
+    return kept, jax.tree.map(np.array, one.advanced(state, AHEAD + 1))
+
+
+def one_case(kind, name, states, teller, steps, seeds):
+    """A step from one state, on one device of a process and on all; then many."""
+    n = SIZES[kind]
     one, many = Setting(kind, name, n, None), Setting(kind, name, n, jax.device_count())
-    kept = stepped = None
-    if first:
-        state = one.advanced(one.start(), AHEAD)
-        kept = jax.tree.map(np.array, state)
-        stepped = jax.tree.map(np.array, one.advanced(state, AHEAD + 1))
     with placement.on(many.mesh):
-        kept = told(kept, jax.eval_shape(lambda: start(many.core, many.method)))
+        like = jax.eval_shape(lambda: start(many.core, many.method))
+        kept, stepped = told(states, (like, like), teller)
     sharded = many.advanced(many.placed(kept), AHEAD + 1)
     spec = str(sharded.x.sharding.spec)
     with placement.on(many.mesh):
-        differences = compared(stepped or kept, processes.whole(sharded))
+        differences = compared(stepped, processes.whole(sharded))
     found = {"differences": differences, "spec": spec}
     if not steps:
         return found
@@ -72,10 +78,12 @@ def one_case(kind, name, steps, seeds):
 
 
 def compared_cases(cases, part, given):
-    found = {}
-    for case in cases:
+    found, own, many = {}, jax.process_index(), jax.process_count()
+    states = {case: on_one_device(*case) for case in cases[own::many]}
+    for number, case in enumerate(cases):
         began = time.perf_counter()
-        found["/".join(case)] = one_case(*case, *FURTHER[part])
+        teller = number % many
+        found["/".join(case)] = one_case(*case, states.get(case), teller, *FURTHER[part])
         print(*case, f"{time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
         (given.out / f"{part}-so-far-{jax.process_index()}").write_text(json.dumps(found))
     return found
