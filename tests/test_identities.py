@@ -136,7 +136,8 @@ QUADRATIC = {"linear": cut_problem, "quadratic": covariance_problem}
 @pytest.mark.exact
 @pytest.mark.parametrize("make", QUADRATIC.values(), ids=QUADRATIC)
 def test_central_differences_are_the_gradient_of_quadratics(make):
-    """At every recorded point, with the radius of that iteration, to 1e-9 relative."""
+    """At every recorded point, with the radius of that iteration, to the rounding of the values:
+    1e-13 of the gradient at first, some 1e-9 of it at the end, where it is near 0 itself."""
     problem = make()
     method = fw.methods.zo_most_fw(2.0).bind(problem)
     (term,) = method.terms(problem.on_device())
@@ -154,8 +155,9 @@ def test_central_differences_are_the_gradient_of_quadratics(make):
         numbers = frank_wolfe.numbers_of(method, result.state.k, result.state)
         probe = term.message(x, term.whole_draw(jax.random.PRNGKey(0)), numbers)
         exact = objective_gradient(problem, x)
-        error = trees.norm(trees.minus(probe.gradient, exact)) / trees.norm(exact)
-        assert error < 1e-9, f"off by {error:.1e} at iteration {result.iterations}"
+        error = trees.norm(trees.minus(probe.gradient, exact))
+        rounding = jnp.finfo(x.dtype).eps * probe.size * x.size**0.5 / numbers.rho
+        assert error < rounding, f"off by {error:.1e} at iteration {result.iterations}"
     assert seen[-1] == 1000
 
 
