@@ -130,7 +130,7 @@ def _tiny(points: np.ndarray) -> fw.Problem:
 def _digits(method: str, steps: int, gap: float, rows: float, sign: float) -> Task:
     sampled = {"constraint_batch": 0.01} if method.endswith("+") else {}
     wanted = {"rows": rows, "sign": sign}
-    return Task("k-means, N = 1000", method, steps, gap, wanted, lambda: digits(**sampled), 3)
+    return Task("k-means, N = 1000", method, steps, gap, wanted, lambda: digits(**sampled), 5)
 
 
 def _wanted_of(name: str) -> tuple[float, float]:

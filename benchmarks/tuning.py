@@ -10,6 +10,7 @@ constants were chosen, the default draw was not looked at before.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,9 @@ import numpy as np
 
 import mostfw as fw
 from mostfw.cli.table import aligned
+from mostfw.experiments import reference
+from mostfw.problems.completion import generated_ratings
+from mostfw.problems.logistic import generated_labels
 
 from . import instances
 from .grids import GRID, members
@@ -29,6 +33,7 @@ from .rows import heading, machine
 LOOKS = 20  # record points of the last twentieth of a run, whose median is taken
 WANTED = 3.0
 INSIDE = 1e-3  # a merit this small is inside of any tolerance in use
+BATCH = 0.02  # of the tasks of figure 5, as there
 
 
 def merits(problem: fw.Problem, method: fw.Method, iterations: int) -> list[float]:
@@ -94,6 +99,8 @@ def posed(quick: bool, seed: int) -> dict[str, tuple[fw.Problem, fw.Problem | No
         fw.problems.covariance(12 if quick else 100, batch=50),
         None,
     )
+    found["completion, 60 x 40"] = completions(*((8, 6) if quick else (60, 40)))
+    found["logistic, 200 x 20"] = logistics(*((20, 4) if quick else (200, 20)))
     found.update(drawn(8 if quick else 30, seed))
     return found
 
@@ -104,6 +111,23 @@ def kmeans_optimum(points: np.ndarray) -> float:
     x = cp.Variable((n, n), PSD=True)
     rules = [cp.sum(x, axis=1) == 1, x >= 0, cp.trace(x) <= instances.CLUSTERS]
     return _solved(cp.sum(cp.multiply(distances, x)), rules)
+
+
+def completions(rows: int, columns: int) -> tuple[fw.Problem, fw.Problem]:
+    """Figure 5's completed matrix at its quick size: the noise of its gradients depends on x."""
+    ratings = generated_ratings(rows, columns, rank=4)
+    given: dict[str, Any] = {"shape": ratings.truth.shape, "radius": 0.9 * ratings.radius}
+    given["optimum"] = reference.completion(ratings.entries, **given, tolerance=1e-4).value
+    pose = functools.partial(fw.problems.completion, ratings.entries, batch=BATCH, **given)
+    return pose(), pose(constraint_batch=BATCH)
+
+
+def logistics(rows: int, dimension: int) -> tuple[fw.Problem, fw.Problem]:
+    """Figure 5's regression at its quick size: no quadratic, and no matrix."""
+    data = generated_labels(rows, dimension)
+    best = reference.logistic(*data, tolerance=1e-6).value
+    pose = functools.partial(fw.problems.logistic, *data, batch=BATCH, optimum=best)
+    return pose(), pose(constraint_batch=BATCH)
 
 
 def _solved(value: Any, rules: list[Any]) -> float:
