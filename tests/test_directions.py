@@ -136,6 +136,18 @@ def test_trimming_of_lean_directions_keeps_its_promise(rule):
     assert 0 < fw.Counts.of(state).lmo_skipped < 59
 
 
+@pytest.mark.parametrize("rule", TRIMMED)
+def test_a_warm_start_on_another_problem_asks_the_lmo_first(rule):
+    """Whatever the threshold: the last atom was another direction's."""
+    given = TRIMMED[rule] | {"tau_0": 1e12}
+    method = fw.methods.get("t-most-fw", mu_c=1.0, **given)
+    first = fw.solve(clusters(), method, iterations=5)
+    assert first.counts.lmo == 1
+    for where, more in ((first.problem, 0), (clusters(scale=2.0), 1)):
+        moved = fw.solve(where, method, iterations=5, warm_start=first)
+        assert moved.counts.lmo == 1 + more
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

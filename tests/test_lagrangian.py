@@ -143,3 +143,36 @@ def test_multipliers_of_a_state_are_the_results():
     found = multipliers(posed, result.method, result.state)
     assert set(found) == set(WEIGHTS)
     np.testing.assert_array_equal(found["sign"], result.dual["sign"])
+
+
+@pytest.mark.parametrize(
+    ("name", "sampled"), [("cgal", {}), ("most-al", {}), ("most-al+", {"batch": 7})]
+)
+def test_a_warm_start_on_the_same_problem_made_anew_loses_nothing(name, sampled):
+    posed = problem(**sampled)
+    first = fw.solve(posed, name, iterations=25, progress=False)
+    ends = [
+        fw.solve(where, name, iterations=35, warm_start=first, progress=False)
+        for where in (posed, problem(**sampled))
+    ]
+    np.testing.assert_allclose(ends[0].x, ends[1].x, rtol=1e-9, atol=1e-9)
+    for constraint in ("diagonal", "sign"):
+        np.testing.assert_allclose(*(e.dual[constraint] for e in ends), rtol=1e-8, atol=1e-9)
+    assert ends[1].counts == ends[0].counts
+
+
+def test_a_warm_start_on_other_constraints_has_multipliers_of_its_own():
+    def over(least):
+        places = np.arange(N)
+        rule = fw.constraints.Affine(
+            fw.maps.Entries(places, places, symmetric=True), fw.sets.Box(least, 2.0), name="entries"
+        )
+        domain = fw.domains.Spectrahedron(N, trace=float(N), equality=True)
+        return fw.Problem(fw.objectives.Linear(COST), domain, [rule])
+
+    first = fw.solve(over(0.5), "cgal", iterations=30, progress=False)
+    moved = fw.solve(over(0.7), "cgal", iterations=4000, warm_start=first, progress=False)
+    fresh = fw.solve(over(0.7), "cgal", iterations=4000, progress=False)
+    assert np.abs(first.dual["entries"]).max() > 0
+    assert moved.objective == pytest.approx(fresh.objective, rel=1e-2)
+    assert moved.relative_violation["entries"] < 1e-2

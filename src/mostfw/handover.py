@@ -64,6 +64,30 @@ def continued(result: Result, problem: Problem, method: Method) -> State:
     state = placement.placed(jax.tree.map(jnp.array, result.state), problem.structure)
     if result.problem is problem:
         return state
-    # another problem's gradients and constraints: what was carried along is not theirs
-    memos = tuple(c.memo(state.x, state.atom) for c in method.exact_constraints(on_device))
-    return replaced(state, memory=method.tracker.elsewhere(state.memory), memos=memos)
+    return _elsewhere(state, result.problem.on_device(), on_device, method)
+
+
+def _elsewhere(state: State, before: Problem, problem: Problem, method: Method) -> State:
+    """The state without what belongs to another problem's gradients and constraints. Multipliers
+    and images of x stay with constraints that are the same; other ones begin anew."""
+    made = method.memos(problem, state.x, state.atom)
+    pairs = zip(method.exact_constraints(before), method.exact_constraints(problem), strict=True)
+    same = [bool(eqx.tree_equal(old, new)) for old, new in pairs]
+    memos = tuple(
+        old if kept else new for kept, old, new in zip(same, state.memos, made, strict=True)
+    )
+    # The next LMO is made, whatever the direction of the last one; and until |<y, x>| is looked at
+    # again they are as exact as they can be.
+    reference = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), state.reference)
+    estimate = state.estimate
+    if estimate.drift is not None:
+        drift = replaced(estimate.drift, gone=jnp.full_like(estimate.drift.gone, jnp.inf))
+        estimate = replaced(estimate, drift=drift)
+    return replaced(
+        state,
+        estimate=estimate,
+        memory=method.tracker.elsewhere(state.memory),
+        memos=memos,
+        reference=reference,
+        level=jnp.zeros_like(state.level),
+    )

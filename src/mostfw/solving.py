@@ -60,7 +60,9 @@ def solve(
       or the iterations themselves. The last one is always recorded.
     - `callback(record)`: sees iteration, measures and counts; returning True stops the run.
     - `progress`: a bar on standard error; None shows it on a terminal only.
-    - `warm_start`: continue an earlier result: its point, iteration count, tracker and seed.
+    - `warm_start`: continue an earlier result: its point, iteration count, tracker and seed. On
+      another problem, multipliers stay with the constraints that it has, too, and a point outside
+      of its domain is drawn in by the steps.
     - `checkpoint`: a folder in which the run is kept, written `every` so many seconds and at the
       end. If there is one of this run already, it is continued, bit for bit, and the budgets are
       those of both together. One of another problem, method or seed is refused.
