@@ -3,6 +3,7 @@
 What the first one finds goes to a folder as JSON, part by part: one of them may be killed."""
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -18,21 +19,22 @@ from mostfw import placement, processes
 from mostfw.frank_wolfe import start
 from sharded import Setting, compared
 
-SIZES = {"kmeans": 512, "cut": 55, "covariance": 256}
+SIZES = {"kmeans": 512, "cut": 55, "cut by rows": 56, "covariance": 256}
 AHEAD = 5
 KMEANS = ("most-fw", "most-fw+", "t-most-fw", "shcgm", "h1-sfw", "h-spider-fw", "h-sag-cgm")
 KMEANS += ("cgal", "most-al", "most-al+")
-# Every tracker, handling of constraints and oracle
+# Every tracker for constraints, and every way to handle these
 EACH = (
     *(("kmeans", name) for name in KMEANS),
     *(("cut", name) for name in ("most-fw", "most-fw+", "most-al+", "zo-most-fw")),
+    *(("cut by rows", name) for name in ("most-fw", "most-al+")),
     ("covariance", "most-al"),
 )
 ALL = (*EACH, ("cut", "h-spider-fw"), ("covariance", "t-most-fw"), ("covariance", "shcgm"))
 LONG = (("kmeans", "most-fw"), ("cut", "most-fw"), ("covariance", "most-al"))
 # Steps that are made on from the one that is compared, and the seeds that they are compared with.
 FURTHER = {"each": (0, 0), "all": (100, 5), "long": (2000, 5)}
-KEPT_STEPS, SEED, METHOD = 120, 3, "t-most-fw"
+KEPT_STEPS, KEPT_RECORD, SEED, METHOD = 400, 60, 3, "t-most-fw"
 
 
 def told(tree, like, teller):
@@ -79,6 +81,8 @@ def one_case(kind, name, states, teller, steps, seeds):
 
 def compared_cases(cases, part, given):
     found, own, many = {}, jax.process_index(), jax.process_count()
+    with placement.on(placement.mesh_of(jax.device_count(), kept_problem().structure)):
+        processes.gathered(0.0)  # Gloo connects now: later it would wait for who compiles longest
     states = {case: on_one_device(*case) for case in cases[own::many]}
     for number, case in enumerate(cases):
         began = time.perf_counter()
@@ -109,8 +113,12 @@ def bits(result):
     return [np.asarray(leaf).tobytes().hex() for leaf in leaves]
 
 
-def summary(result):
+def summary(**given):
+    """Of the run, and at which record points this piece of it has been."""
+    seen = []
+    result = solved(record=[KEPT_RECORD], callback=lambda r: seen.append(r.iteration), **given)
     return {
+        "seen": seen,
         "bits": bits(result),
         "iterations": result.iterations,
         "objective": result.objective,
@@ -120,17 +128,24 @@ def summary(result):
     }
 
 
-def data_by_rows():
-    """An objective whose matrix is spread over the processes already, and never gathered."""
+def symmetric_matrix():
     rng = np.random.default_rng(1)
     matrix = rng.standard_normal((64, 64))
-    matrix = matrix + matrix.T
+    return matrix + matrix.T
+
+
+def linear_problem(matrix):
+    domain = fw.domains.Spectrahedron(64, trace=1.0, equality=True)
+    return fw.Problem(fw.objectives.Linear(matrix), domain)
+
+
+def data_by_rows(folder):
+    """An objective whose matrix is spread over the processes already, and never gathered."""
+    matrix = symmetric_matrix()
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("rows",))
     place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
     spread = jax.make_array_from_callback(matrix.shape, place, lambda index: matrix[index])
-    domain = fw.domains.Spectrahedron(64, trace=1.0, equality=True)
-    problem = fw.Problem(fw.objectives.Linear(spread), domain)
-    result = fw.solve(problem, "sfw", iterations=300, mesh=mesh)
+    result = fw.solve(linear_problem(spread), "sfw", iterations=300, mesh=mesh, checkpoint=folder)
     certificate = result.certificate
     return {
         "objective": result.objective,
@@ -170,9 +185,9 @@ def refused():
 
 
 PARTS = {
-    "undisturbed": lambda given: summary(solved(record=[60])),
-    "kept": lambda given: summary(solved(record=[60], checkpoint=given.folder, every=0.05)),
-    "rows": lambda given: data_by_rows(),
+    "undisturbed": lambda given: summary(),
+    "kept": lambda given: summary(checkpoint=given.folder, every=0.05),
+    "rows": lambda given: data_by_rows(given.out / "spread"),
     "refused": lambda given: refused(),
     "each": lambda given: compared_cases(EACH, "each", given),
     "all": lambda given: compared_cases(ALL, "all", given),
@@ -187,10 +202,11 @@ def quieten_transport():
     known = set(os.listdir("/proc/self/task"))
     jax.devices()  # makes them
     for thread in map(int, set(os.listdir("/proc/self/task")) - known):
-        if Path(f"/proc/self/task/{thread}/comm").read_text().startswith("tf_"):
-            os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
-        else:
-            os.setpriority(os.PRIO_PROCESS, thread, 19)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            if Path(f"/proc/self/task/{thread}/comm").read_text().startswith("tf_"):
+                os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
+            else:
+                os.setpriority(os.PRIO_PROCESS, thread, 19)
 
 
 def main():

@@ -38,7 +38,7 @@ def problem_of(kind, n, sampled):
     if kind == "kmeans":
         points = rng.standard_normal((n, 3)) + 4 * rng.integers(0, 3, (n, 1))
         return fw.problems.kmeans(points, clusters=3, batch=DRAWN, constraint_batch=drawn)
-    if kind == "cut":
+    if kind.startswith("cut"):
         upper = np.triu(rng.random((n, n)) < 0.3, 1)
         graph = (upper + upper.T).astype(float)
         return fw.problems.sparsest_cut(graph, batch=20, constraint_batch=drawn)

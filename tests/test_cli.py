@@ -165,3 +165,9 @@ def test_a_run_is_resumed_by_other_processes():
     ]
     plain = parser().parse_args(["resume", "run"])
     assert again(words, plain) == ["run", "kmeans", "--mesh", "rows=4", "--seed", "1"]
+
+
+def test_a_job_is_not_resumed_over_several_devices(tmp_path, capsys):
+    (tmp_path / "command.json").write_text(json.dumps({"command": ["cluster", "points.csv"]}))
+    assert main(["resume", str(tmp_path), "--mesh", "rows=2"]) == 2
+    assert "`mostfw cluster`, which takes one process and one device" in capsys.readouterr().err

@@ -245,7 +245,9 @@ class Checkpoints:
                     self._remove_old()
             self._last, self._failing = k, False
         except (OSError, ValueError, PeerError) as error:
-            if not self._failing:  # once, not every minute
+            # once, not every minute; of several processes those that failed say why, and the first
+            says = processes.first() or not isinstance(error, PeerError)
+            if says and not self._failing:
                 last = f"that of iteration {self._last} is" if self._last >= 0 else "there is none"
                 warnings.warn(
                     f"no checkpoint could be written at iteration {k} to {str(self.folder)!r} "
@@ -274,10 +276,8 @@ def digest(tree: Any) -> str:
     """
     found = hashlib.sha256()
     for leaf in jax.tree.leaves(tree):
-        if processes.apart(leaf):
-            found.update(processes.checksum(leaf).to_bytes(4))
-        else:
-            found.update(np.ascontiguousarray(np.asarray(leaf)).tobytes())
+        shape = ",".join(map(str, np.shape(leaf)))
+        found.update(f"{shape} {processes.checksum(leaf):08x} ".encode())
     return found.hexdigest()[:12]
 
 

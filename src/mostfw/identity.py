@@ -23,6 +23,7 @@ from . import processes
 
 DEEPEST = 12  # levels: what is farther inside is known by its type
 SHORT = 4  # numbers that are shown as they are
+_NUMBERS = "fiub"  # kinds of dtypes
 _JITTED = type(jax.jit(len))
 
 Table = dict[str, str]
@@ -163,17 +164,19 @@ def _constant(constant: Any) -> str:
 
 def _numbers(array: Any) -> str:
     shown = "x".join(map(str, array.shape))
-    if processes.apart(array):
-        return f"{array.dtype} {shown} (sum {processes.checksum(array):08x})"
-    array = np.asarray(array)
-    if array.ndim == 0 and array.dtype.kind in "fiub":
-        return repr(array.item())
     if array.dtype == object:
         return f"objects {shown}"
-    if array.size <= SHORT:
-        return f"{array.dtype} {array.tolist()}"
-    content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return f"{array.dtype} {shown} ({hashlib.sha256(content.data).hexdigest()[:12]})"
+    if not processes.apart(array):
+        array = np.asarray(array)
+        if array.ndim == 0 and array.dtype.kind in _NUMBERS:
+            return repr(array.item())
+        if array.size <= SHORT:
+            return f"{array.dtype} {array.tolist()}"
+        if array.dtype.kind not in _NUMBERS:
+            content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            return f"{array.dtype} {shown} ({hashlib.sha256(content.data).hexdigest()[:12]})"
+    # one for all: what is spread over processes today may be on one tomorrow
+    return f"{array.dtype} {shown} (sum {processes.checksum(array):08x})"
 
 
 def _type(thing: Any) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from . import processes
 from .errors import InvalidInputError, MostFWWarning
 from .trees import Structure, describe
 
@@ -56,12 +57,12 @@ def mesh_of(
             "the number of devices."
         )
     _check_processes(mesh)
-    _check_sizes(mesh.size, structure, shares_work)
+    _check_sizes(mesh, structure, shares_work)
     return mesh
 
 
 def _of_devices(count: Any) -> Mesh:
-    total, processes = jax.device_count(), jax.process_count()
+    total, several = jax.device_count(), jax.process_count()
     whole = isinstance(count, int | np.integer) and not isinstance(count, bool)
     if not whole or not 1 <= count <= total:
         raise InvalidInputError(
@@ -69,14 +70,14 @@ def _of_devices(count: Any) -> Mesh:
             "there are here, or a jax.sharding.Mesh with the one axis 'rows'. (On a CPU, "
             "XLA_FLAGS=--xla_force_host_platform_device_count=8 makes 8 of it.)"
         )
-    each, rest = divmod(int(count), processes)
+    each, rest = divmod(int(count), several)
     own: dict[int, list[Any]] = {}
     for device in jax.devices():
         own.setdefault(device.process_index, []).append(device)
     if rest or each > min(map(len, own.values())):
         raise InvalidInputError(
-            f"mesh is {count}, of which {processes} processes cannot give the same number each: "
-            f"give a multiple of {processes}, up to {processes * min(map(len, own.values()))}."
+            f"mesh is {count}, of which {several} processes cannot give the same number each: "
+            f"give a multiple of {several}, up to {several * min(map(len, own.values()))}."
         )
     return Mesh(np.array([d for i in sorted(own) for d in own[i][:each]]), (AXIS,))
 
@@ -91,8 +92,8 @@ def _check_processes(mesh: Mesh) -> None:
         )
 
 
-def _check_sizes(count: int, structure: Structure, shares_work: bool) -> None:
-    matrices = _matrices(structure)
+def _check_sizes(mesh: Mesh, structure: Structure, shares_work: bool) -> None:
+    count, matrices = mesh.size, _matrices(structure)
     if not matrices and not shares_work:
         raise InvalidInputError(
             f"mesh is for points that are matrices, not of shape {describe(structure)}, or for "
@@ -102,13 +103,16 @@ def _check_sizes(count: int, structure: Structure, shares_work: bool) -> None:
     # a small matrix that is as well: `rule` keeps it whole.
     for rows, *_ in matrices:
         if rows % count and rows <= LARGEST_WHOLE:
-            work = "they share draws or directions" if shares_work else "each makes the same steps"
-            warnings.warn(
-                f"mesh has {count} devices, which do not divide the {rows} rows of a point: it is "
-                f"kept whole on each of them, and {work}.",
-                MostFWWarning,
-                stacklevel=4,
-            )
+            with on(mesh):
+                first = processes.first()
+            if first:
+                work = "they share draws or directions" if shares_work else "each makes all steps"
+                warnings.warn(
+                    f"mesh has {count} devices, which do not divide the {rows} rows of a point: "
+                    f"it is kept whole on each of them, and {work}.",
+                    MostFWWarning,
+                    stacklevel=4,
+                )
         elif rows % count:
             fits = max(d for d in range(1, count) if rows % d == 0)
             raise InvalidInputError(

@@ -9,6 +9,7 @@ its collectives); without several processes nothing is sent, and nothing waits.
 from __future__ import annotations
 
 import contextlib
+import math
 import platform
 import zlib
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ HEARTBEAT_SECONDS = 30
 # Those that are done wait so long for the others, or JAX would end the first one while it still
 # writes what came out.
 GOODBYE_SECONDS = 3600
+_SLAB = 2**20  # words of an array that are stirred at once
 # What the runtime says when it cannot reach a process, by transport: Gloo, NCCL, the coordinator.
 _LOST = ("gloo", "nccl", "unavailable", "connection", "coordination", "peer", "deadline", "socket")
 
@@ -197,9 +199,9 @@ def apart(leaf: Any) -> bool:
     )
 
 
-def checksum(array: jax.Array) -> int:
-    """Of an array that is spread over processes: a sum over its entries, each stirred
-    with its place, so that how it is spread does not matter; all must call this.
+def checksum(array: Any) -> int:
+    """Of an array of numbers: a sum over its entries, each stirred with its place, so that how it
+    is spread over devices and processes does not matter; of one that is, all must call this.
 
     >>> import jax.numpy as jnp
     >>> from mostfw import processes
@@ -207,21 +209,41 @@ def checksum(array: jax.Array) -> int:
     >>> processes.checksum(one) == processes.checksum(other)
     False
     """
-    return int(_checksum(array))
+    return int(_checksum(array)) if apart(array) else _checksum_here(np.asarray(array))
 
 
 @jax.jit
 def _checksum(array: jax.Array) -> jax.Array:
-    words = array.astype(np.uint32)
-    if array.dtype.itemsize >= 4:  # of 8 bytes two words, along one more axis
-        words = lax.bitcast_convert_type(array, np.uint32)
+    size = array.dtype.itemsize
+    if array.dtype == bool:
+        words = array.astype(np.uint32)
+    else:  # of 8 bytes two words, along one more axis
+        words = lax.bitcast_convert_type(array, np.dtype(f"u{min(size, 4)}")).astype(np.uint32)
     place = jnp.zeros(words.shape, np.uint32)
     for axis in range(words.ndim):  # an axis at a time: 32 bits do not count all entries
         place = _mixed(place + lax.broadcasted_iota(np.uint32, words.shape, axis))
     return jnp.sum(_mixed(words + place), dtype=np.uint32)
 
 
-def _mixed(words: jax.Array) -> jax.Array:
+def _checksum_here(array: np.ndarray) -> int:
+    """The same by NumPy, for which JAX need not know the dtype, and slab by slab, without an array
+    of the size of this one."""
+    size = array.dtype.itemsize
+    shape = (*array.shape, size // 4) if size > 4 else array.shape
+    flat = np.ascontiguousarray(array).reshape(-1).view(f"u{min(size, 4)}")
+    words = flat.reshape(shape or (1,))
+    total, slab = 0, max(1, _SLAB // max(1, math.prod(words.shape[1:])))
+    for first in range(0, words.shape[0], slab):
+        part = words[first : first + slab].astype(np.uint32)
+        place = np.zeros((), np.uint32)
+        for axis, length in enumerate(part.shape if shape else ()):
+            index = np.arange(length, dtype=np.uint32) + np.uint32(first if axis == 0 else 0)
+            place = _mixed(place[..., None] + index)
+        total += int(np.sum(_mixed(part + place), dtype=np.uint32))
+    return total % 2**32
+
+
+def _mixed(words: Any) -> Any:
     """Two rounds of a common way to stir 32 bits."""
     for factor in (0x7FEB352D, 0x846CA68B):
         words = (words ^ (words >> 16)) * np.uint32(factor)

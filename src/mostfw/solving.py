@@ -93,7 +93,11 @@ def solve(
         checks.flag("certify", certify)
     resources.keeper.look()
     shares_work = _shares_work(problem, method)
-    with placement.on(placement.mesh_of(mesh, problem.structure, shares_work)):
+    kept_in = None if checkpoint is None else str(checkpoint)
+    with (
+        placement.on(placement.mesh_of(mesh, problem.structure, shares_work)),
+        processes.noticing_losses(kept_in),
+    ):
         memory.require(problem, method, certify=bool(certify) or isinstance(stop, Certified))
         run = Run(problem, method, seed, warm_start)
         if run.first + iterations > LAST_ITERATION:
@@ -107,8 +111,7 @@ def solve(
         kept = None if checkpoint is None else run.kept_in(checkpoint, every)
         with problem.precision(), listening() as interruption, kept or nullcontext(), run, bar:
             run.interruption = interruption
-            with processes.noticing_losses(None if checkpoint is None else str(checkpoint)):
-                return run.execute(points, seconds, stop, callback, bar)
+            return run.execute(points, seconds, stop, callback, bar)
 
 
 def chosen(problem: Problem, method: Method | str | None) -> Method:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 
 from ..errors import CheckpointError, FolderInUseError, MostFWError, PeerError
@@ -13,8 +15,8 @@ from ..interruption import listening
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command: 0 for success, 1 for a failed check or run, 2 for bad input. Where another
-    process of the same run was lost it does not return: the process ends with 1.
+    """Runs one command: 0 for success, 1 for a failed check or run, 2 for bad input. As one of
+    several processes it returns only when all is well: after an error the process ends at once.
 
     After Ctrl-C a command ends at the next good moment, writes what it has, and returns 130 (143
     after SIGTERM); a second one ends it at once.
@@ -44,19 +46,28 @@ def _carried_out(words: Sequence[str]) -> int:
     options.words = words
     try:
         return options.command(options)
-    except PeerError as error:
-        print(f"mostfw: {error}", file=sys.stderr, flush=True)
-        os._exit(1)  # JAX would wait for the process that is gone
     except MostFWError as error:
         if isinstance(error, CheckpointError | FolderInUseError):
             undo(options)
         print(f"mostfw: {error}", file=sys.stderr, flush=True)
-        if getattr(options, "joined", False):  # the others must not wait for this one, either
-            os._exit(2)
-        return 2
+        return _given_up(options, 1 if isinstance(error, PeerError) else 2)
     except KeyboardInterrupt:
-        print("mostfw: interrupted", file=sys.stderr)
-        return 130
+        print("mostfw: interrupted", file=sys.stderr, flush=True)
+        return _given_up(options, 130)
     except BrokenPipeError:  # the reader (head, less) has seen enough
         sys.stderr.close()
         return 0
+    except BaseException:
+        if getattr(options, "joined", False):
+            traceback.print_exc()
+            _given_up(options, 1)
+        raise
+
+
+def _given_up(options: argparse.Namespace, code: int) -> int:
+    """The exit code. One of several processes ends here and now: at a usual end JAX would wait for
+    the others, and they for this one."""
+    if getattr(options, "joined", False):
+        sys.stderr.flush()
+        os._exit(code)
+    return code

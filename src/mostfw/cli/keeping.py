@@ -90,11 +90,18 @@ def undo(options: argparse.Namespace) -> None:
 def _resume(options: argparse.Namespace) -> int:
     from . import main
 
-    words = again(_command(Path(options.folder)), options)
+    words = _command(Path(options.folder))
+    spread = again(words, options)
+    if words[0] != "run" and spread != words:
+        raise InvalidInputError(
+            f"the run in {options.folder!r} is one of `mostfw {words[0]}`, which takes one process "
+            f"and one device: leave {', '.join((joining.MESH, *JOINING))} out."
+        )
     if not options.outside:
         _refuse_outside(words, options.folder)
-    print(f"mostfw {shlex.join(words)}", file=sys.stderr)
-    return main(words)
+    if not options.process_id:
+        print(f"mostfw {shlex.join(spread)}", file=sys.stderr)
+    return main(spread)
 
 
 def _command(folder: Path) -> list[str]:

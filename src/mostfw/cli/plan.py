@@ -26,7 +26,9 @@ def add(commands: Any) -> None:
     plan.add_argument("--device-kind", default="h200", help="h200 (default)")
     plan.add_argument("--task", choices=TASKS, default="kmeans")
     plan.add_argument("--dtype", choices=("float32", "float64"), default="float32")
-    plan.add_argument("--products", type=float, help="of the LMO a step (default: 14.2, measured)")
+    plan.add_argument(
+        "--products", type=float, help="of the LMO a step (default: those of N = 40,000, measured)"
+    )
     plan.add_argument("--batch", type=_whole, help="entries drawn a step")
     plan.add_argument(
         "--measure",
