@@ -199,7 +199,7 @@ def test_multipliers_of_feasible_problems_separate_nothing():
             multiplier = {"rule": jnp.asarray(rng.standard_normal(3))}
             parts = certificates._whole(on_device, problem.domain.start(jnp.float64), multiplier)
             ray = certificates.fetched(on_device, parts).ray()
-            assert ray.least(problem.domain).value <= 0
+            assert ray.least(problem).value <= 0
 
 
 # Multipliers

@@ -134,13 +134,15 @@ def test_the_least_value_is_over_cluster_matrices():
     rng = np.random.default_rng(0)
     cost = rng.standard_normal((6, 6))
     cost = cost + cost.T
-    least = ClusterMatrices(6, trace=3.0).least(cost)
+    rules = fw.problems.kmeans(np.eye(6), 3).constraints
+    least = ClusterMatrices(6, trace=3.0).least_feasible(cost, rules)
     every = (np.array(labels) for labels in itertools.product(range(3), repeat=6))
     values = [float(np.sum(cost * cluster_matrix(labels))) for labels in every]
     assert least.proved
     assert least.value <= min(values)
     assert least.value >= fw.domains.Spectrahedron(6, trace=3.0).least(cost).value
-    assert not ClusterMatrices(2, trace=2.0).least(np.full((2, 2), np.nan)).proved
+    broken = np.full((6, 6), np.nan)
+    assert not ClusterMatrices(6, trace=3.0).least_feasible(broken, rules).proved
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])

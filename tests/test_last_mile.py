@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import mostfw as fw
 from common import ring_with_chords
+from mostfw.constraints import Affine
 from mostfw.problems.kmeans import ClusterMatrices, cluster_matrix
 from mostfw.problems.kmeans import inertia as inertia_of
 
@@ -20,6 +21,11 @@ PROBLEMS = {
     "sparsest cut": functools.cache(lambda: fw.problems.sparsest_cut(ring_with_chords(SIDE))),
     "max cut": functools.cache(lambda: fw.problems.max_cut(ring_with_chords(SIDE))),
 }
+
+RULES = [
+    Affine(fw.maps.RowSums(), fw.sets.Point(1.0)),
+    Affine(fw.maps.Identity(symmetric=True), fw.sets.Orthant(1)),
+]
 
 
 @st.composite
@@ -78,22 +84,71 @@ def test_the_least_over_cluster_matrices_is_below_all_of_them(seed):
     one = cluster_matrix(labels)
     domain = ClusterMatrices(12, trace=4.0)
     # <X, X> = 4 for this X, and no other has a larger product with it
-    assert domain.least(-one).value == pytest.approx(-4, rel=1e-9)
+    assert domain.least_feasible(-one, RULES).value == pytest.approx(-4, rel=1e-9)
     cost = rng.standard_normal((12, 12))
-    least = domain.least(cost + cost.T)
+    least = domain.least_feasible(cost + cost.T, RULES)
     assert least.proved
     for _ in range(50):
         other = cluster_matrix(rng.integers(0, 4, 12))
         assert least.value <= np.sum((cost + cost.T) * other)
 
 
-def test_the_least_over_cluster_matrices_is_below_the_conic_optimum():
-    rng = np.random.default_rng(0)
-    cost = rng.standard_normal((6, 6))
-    x = cp.Variable((6, 6), PSD=True)
-    rules = [cp.trace(x) <= 3, cp.sum(x, axis=1) == 1, x >= 0]
-    value = cp.sum(cp.multiply(cost + cost.T, x))
-    optimum = cp.Problem(cp.Minimize(value), rules).solve(solver="CLARABEL")
-    least = ClusterMatrices(6, trace=3.0).least(cost + cost.T).value
-    plain = fw.domains.Spectrahedron(6, trace=3.0).least(cost + cost.T).value
-    assert plain < least <= optimum + 1e-7
+def random_cost(side=6):
+    cost = np.random.default_rng(0).standard_normal((side, side))
+    return cost + cost.T
+
+
+def conic_optimum(cost, trace, rows=True, sign=True):
+    x = cp.Variable(cost.shape, PSD=True)
+    rules = [cp.trace(x) <= trace]
+    rules += [cp.sum(x, axis=1) == 1] if rows else []
+    rules += [x >= 0] if sign else []
+    return cp.Problem(cp.Minimize(cp.sum(cp.multiply(cost, x))), rules).solve(solver="CLARABEL")
+
+
+@pytest.mark.parametrize("trace", [1.0, 1.4, 2.4, 2.6, 3.0, 6.5])
+def test_the_least_over_cluster_matrices_is_below_the_conic_optimum(trace):
+    """Also where a part of an eigenvalue has room, which rounding would count as all or none."""
+    cost = random_cost()
+    least = ClusterMatrices(6, trace=trace).least_feasible(cost, RULES).value
+    plain = fw.domains.Spectrahedron(6, trace=trace).least(cost).value
+    assert plain < least <= conic_optimum(cost, trace) + 1e-7
+
+
+@pytest.mark.parametrize("trace", [1.4, 2.6, 4.0])
+def test_the_least_value_uses_all_the_room_that_there_is(trace):
+    """With X1 = 1 and X <= I it is attained, whatever the share of the last eigenvalue."""
+    cost = random_cost()
+    x = cp.Variable(cost.shape, PSD=True)
+    rules = [cp.trace(x) <= trace, cp.sum(x, axis=1) == 1, np.eye(6) - x >> 0]
+    least = cp.Problem(cp.Minimize(cp.sum(cp.multiply(cost, x))), rules).solve(solver="CLARABEL")
+    found = ClusterMatrices(6, trace=trace).least_feasible(cost, RULES)
+    assert found.value == pytest.approx(least, abs=1e-6)
+
+
+OTHERS = {
+    "no constraints": [],
+    "row sums alone": RULES[:1],
+    "signs alone": RULES[1:],
+    "another right-hand side": [Affine(fw.maps.RowSums(), fw.sets.Point(2.0)), RULES[1]],
+    "the other sign": [RULES[0], Affine(fw.maps.Identity(symmetric=True), fw.sets.Orthant(-1))],
+}
+
+
+@pytest.mark.parametrize("rules", OTHERS.values(), ids=OTHERS)
+def test_cluster_matrices_without_their_constraints_are_any_matrices(rules):
+    domain, cost = ClusterMatrices(6, trace=3.0), random_cost()
+    assert domain.least_feasible(cost, rules) == domain.least(cost)
+    assert domain.least(cost).value <= conic_optimum(cost, 3, rows=False, sign=False) + 1e-7
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_bounds_of_kmeans_hold_when_constraints_are_dropped(kept):
+    """The domain outlives them, as in a problem that somebody puts together from its parts."""
+    made = PROBLEMS["kmeans"]()
+    rules = made.constraints[:kept]
+    problem = fw.Problem(made.objective, made.domain, rules)
+    bound = fw.certificates.lower_bound(problem, np.eye(SIDE) / SIDE)
+    cost = np.asarray(made.objective.matrix)
+    assert bound.proved
+    assert bound.value <= conic_optimum(cost, 3, rows=kept > 0, sign=kept > 1) + 1e-7

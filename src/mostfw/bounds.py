@@ -227,7 +227,7 @@ class Bounds:
 
     def _try(self, minorant: Minorant) -> float:
         began = time.perf_counter()
-        found = minorant.least(self.problem.domain)
+        found = minorant.least(self.problem)
         self._cost = time.perf_counter() - began
         if found.value > self.lower:
             self.lower, self.proved = found.value, found.proved

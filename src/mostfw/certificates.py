@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import trees
-from .domains import Domain, Least
+from .domains import Least
 from .errors import InvalidInputError
 from .frank_wolfe import State, current, multipliers, numbers_of
 from .method import Method
@@ -130,9 +130,9 @@ class Minorant(NamedTuple):
         slope = jax.tree.map(lambda a, b: (1 - weight) * a + weight * b, self.slope, other.slope)
         return Minorant((1 - weight) * self.offset + weight * other.offset, slope)
 
-    def least(self, domain: Domain) -> Least:
-        """A number that it is nowhere below on the domain."""
-        found = domain.least(self.slope)
+    def least(self, problem: Problem) -> Least:
+        """A number that it is not below at any point that keeps the problem's constraints."""
+        found = problem.least(self.slope)
         return Least(self.offset + found.value, found.proved)
 
 
@@ -205,7 +205,7 @@ def lower_bound(problem: Problem, x: Any, multipliers: Mapping[str, Any] | None 
             c.name: jnp.broadcast_to(jnp.asarray(given.get(c.name, 0.0), problem.dtype), c.image)
             for c in problem.constraints
         }
-        found = fetched(on_device, _whole(on_device, x, full)).minorant().least(problem.domain)
+        found = fetched(on_device, _whole(on_device, x, full)).minorant().least(problem)
     return Least(found.value, found.proved and proves(problem))
 
 

@@ -49,7 +49,7 @@ def confidence_interval(
     lower, objective, upper = [], [], []
     for xi in _fresh(problem, int(state.k)):
         look = fetched(on_device, _parts_of_batch(on_device, method, state, xi))
-        lower.append(look.minorant().least(problem.domain).value)
+        lower.append(look.minorant().least(problem).value)
         objective.append(look.objective)
         if feasible is not None:
             upper.append(float(_value(on_device, feasible, xi)))

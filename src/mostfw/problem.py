@@ -12,7 +12,7 @@ import numpy as np
 
 from . import checks, placement
 from .constraints import Affine
-from .domains import Domain
+from .domains import Domain, Least
 from .errors import InvalidInputError, ShapeError
 from .objectives import Objective
 from .trees import Point, Structure, replaced
@@ -118,6 +118,11 @@ class Problem(eqx.Module):
     def precision(self) -> Any:
         """The context in which this problem's numbers keep their precision; no global switch."""
         return jax.enable_x64(self.dtype == np.float64 or bool(jax.config.read("jax_enable_x64")))
+
+    def least(self, direction: Point) -> Least:
+        """A number that <direction, x> is not below at any x that is in the domain and keeps every
+        constraint."""
+        return self.domain.least_feasible(direction, self.constraints)
 
     @property
     def structure(self) -> Structure:

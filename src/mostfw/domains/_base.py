@@ -6,6 +6,7 @@ LMO means argmin, everywhere: `lmo(s)` gives an atom z with <s, z> = min over C 
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -77,6 +78,14 @@ class Domain(eqx.Module):
         ends above the minimum. A domain that knows better overrides it, on the host.
         """
         return Least(float(self.lmo(direction).value), False)
+
+    def least_feasible(self, direction: Point, constraints: Sequence[Any]) -> Least:
+        """A number not above <direction, .> at those points that keep all of these constraints.
+
+        This default asks nothing of them. A domain that knows what some of them mean together with
+        its own definition finds them here, and where they are not among these, `least` it is.
+        """
+        return self.least(direction)
 
     def tangent(self, direction: Point) -> Point:
         """The part of a direction that the domain can see: its symmetric part for matrices."""

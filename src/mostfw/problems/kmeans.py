@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -99,32 +100,52 @@ def _clustered(points: np.ndarray, clusters: int, x: np.ndarray) -> np.ndarray:
 
 
 class ClusterMatrices(domains.Spectrahedron):
-    """{X psd, tr X <= K}, whose `least` is over those X alone that have X1 = 1 and X >= 0.
+    """{X psd, tr X <= K}, which knows what X1 = 1 and X >= 0 mean where both are constraints.
 
-    A certificate asks for no more. With X1 = 1 and X >= 0 no eigenvalue is above 1, so that
-    X = 11'/n + Y with Y1 = 0, 0 <= Y <= I and tr Y <= K - 1, and <S, X> is at least 1'S1/n plus
-    the K - 1 least eigenvalues of S on the complement of 1, where they are negative. The K-fold of
-    the least one, which holds for every X of the set, is a far lower number.
+    With them no eigenvalue of X is above 1, so that X = 11'/n + Y with Y1 = 0, 0 <= Y <= I and
+    tr Y <= K - 1, and <S, X> is at least 1'S1/n plus the K - 1 least eigenvalues of S on the
+    complement of 1, where they are negative; of one more only the share by which K - 1 exceeds a
+    whole number. The K-fold of the least one, which holds for every X of the set, is a far lower
+    number, and all there is where a constraint is missing.
 
-    >>> import numpy as np
-    >>> from mostfw.problems.kmeans import ClusterMatrices
+    >>> import numpy as np, mostfw as fw
+    >>> problem = fw.problems.kmeans(np.array([[0.0], [1.0]]), clusters=1)
     >>> cost = np.array([[0.0, 1.0], [1.0, 0.0]])
-    >>> round(ClusterMatrices(2, trace=1.0).least(cost).value, 6)
+    >>> round(problem.domain.least_feasible(cost, problem.constraints).value, 6)
     1.0
+    >>> round(problem.domain.least_feasible(cost, []).value, 6)
+    -1.0
     """
 
-    def least(self, direction: Any) -> domains.Least:
+    def least_feasible(self, direction: Any, constraints: Sequence[Any]) -> domains.Least:
         matrix = np.asarray(direction, dtype=np.float64)
-        if not np.all(np.isfinite(matrix)):
-            return domains.Least(-np.inf, False)
-        n, count = len(matrix), round(float(self.trace)) - 1
+        held = any(map(_is_row_sums, constraints)) and any(map(_is_sign, constraints))
+        if not held or not np.all(np.isfinite(matrix)):
+            return self.least(direction)
+        n, room = len(matrix), max(float(self.trace) - 1, 0.0)
         matrix = (matrix + matrix.T) / 2
         rows = matrix.mean(axis=1)
         centred = matrix - rows[:, None] - rows[None, :] + rows.mean()
-        found = domains.lowest_sum(centred, count)
+        found = domains.lowest_sum(centred, int(room))
+        value, proved, share = *found, room - int(room)
+        if share:
+            more = domains.lowest_sum(centred, int(room) + 1)
+            value, proved = (1 - share) * value + share * more.value, proved and more.proved
         # The mean of n^2 numbers and the centring, each with a few roundings of their size.
-        slack = 16 * EPS * n * (1 + count) * float(np.abs(matrix).sum(axis=1).max())
-        return domains.Least(n * float(rows.mean()) + found.value - slack, found.proved)
+        slack = 16 * EPS * n * (1 + room) * float(np.abs(matrix).sum(axis=1).max())
+        return domains.Least(n * float(rows.mean()) + value - slack, proved)
+
+
+def _is_row_sums(constraint: Affine) -> bool:
+    """Whether it says X1 = 1."""
+    exact = isinstance(constraint.set, sets.Point) and np.all(np.asarray(constraint.set.value) == 1)
+    return bool(exact) and isinstance(constraint.map, maps.RowSums)
+
+
+def _is_sign(constraint: Affine) -> bool:
+    """Whether it says X >= 0."""
+    positive = isinstance(constraint.set, sets.Orthant) and constraint.set.sign > 0
+    return positive and isinstance(constraint.map, maps.Identity)
 
 
 def squared_distances(points: np.ndarray) -> np.ndarray:
