@@ -342,6 +342,17 @@ def test_a_certificate_in_json():
     assert stored["words"] == str(result.certificate)
 
 
+def test_sentences_round_bounds_to_the_safe_side():
+    """108.6957 rounds to 108.696, which is above what was proved."""
+    of = fw.Certificate.of
+    words = str(of(lower=108.6957, upper=109.10501, objective=109.0))
+    assert "between 108.695 and 109.106 (proved)" in words
+    assert "at least 108.695 (proved)" in str(of(lower=108.6957, objective=109.0))
+    negative = str(of(lower=-1.234569, upper=-1.234561, objective=0.0))
+    assert "between -1.23457 and -1.23456 " in negative
+    assert "at most 0.127% from it" in str(of(lower=8.0, upper=8.010101, objective=0.0))  # 0.1262
+
+
 def test_single_precision_proves_nothing():
     certificate = fw.solve(capped(dtype=np.float32), "cgal", iterations=500).certificate
     assert certificate.kind == "numerical"

@@ -2,11 +2,14 @@
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import mostfw as fw
 from mostfw.cli import main
+from mostfw.cli.jobs.sdp import _words
 from mostfw.estimators import _cost
 from mostfw.problems.completion import generated_ratings
 from mostfw.problems.covariance import block_factor
@@ -204,4 +207,14 @@ def test_trace_bound_is_asked_for(tmp_path, capsys):
     path.write_text("1\n1\n2\n1.0\n0 1 1 1 -1.0\n1 1 1 2 1.0\n")
     assert main(["solve", str(path)]) == 2
     assert "trace" in capsys.readouterr().err
-    assert main(["solve", str(path), "--trace-bound", "4", "--iterations", "50", "--quiet"]) == 0
+    assert main(["solve", str(path), "--trace-bound", "4", "--iterations", "50"]) == 0
+    # with larger traces there may be more
+    assert "no feasible Y of trace <= 4.0 has more than" in capsys.readouterr().out
+
+
+def test_words_of_a_program_say_how_sure_its_bound_is():
+    """And round it up: the program's own problem is a maximum."""
+    certificate = fw.Certificate.of(lower=-2.00000001, objective=-2.0)
+    record = SimpleNamespace(relative_violation={})
+    result = SimpleNamespace(certificate=certificate, last=record)
+    assert "no feasible Y has more than 2.0000001 (proved)" in _words(result, 2.0, None)

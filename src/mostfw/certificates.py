@@ -27,6 +27,7 @@ from .errors import InvalidInputError
 from .frank_wolfe import State, current, multipliers, numbers_of
 from .method import Method
 from .problem import Problem
+from .rounding import rounded_down, rounded_up
 from .trees import Point
 
 __all__ = ["Certificate", "lower_bound"]
@@ -36,8 +37,14 @@ __all__ = ["Certificate", "lower_bound"]
 ROUNDING = {"float64": 2e-13, "float32": 4e-6}
 # A point this near to every set X, relative to its right-hand side, counts as feasible.
 FEASIBLE = {"float64": 1e-8, "float32": 1e-5}
+DIGITS = 6  # of bounds in sentences
 
 PROVED, NUMERICAL, INTERVAL = "proved", "numerical", "confidence interval"
+SURE = {  # in sentences
+    PROVED: "proved",
+    NUMERICAL: "by numerical evidence",
+    INTERVAL: "with 99% confidence, from fresh samples",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,21 +94,17 @@ class Certificate:
         return Certificate(lower, upper, objective, gap, violation, kind)
 
     def __str__(self) -> str:
-        sure = {
-            PROVED: "proved",
-            NUMERICAL: "by numerical evidence",
-            INTERVAL: "with 99% confidence, from fresh samples",
-        }[self.kind]
-        gap = f"{100 * abs(self.relative_gap):.3g}%"
+        sure, least = SURE[self.kind], rounded_down(self.lower, DIGITS)
+        gap = f"{rounded_up(100 * abs(self.relative_gap), 3)}%"
         if self.upper is not None:
             return (
-                f"The best possible value lies between {self.lower:.6g} and {self.upper:.6g} "
-                f"({sure}): the best known point that keeps all constraints is at most "
-                f"{gap} from it."
+                f"The best possible value lies between {least} and "
+                f"{rounded_up(self.upper, DIGITS)} ({sure}): the best known point that keeps all "
+                f"constraints is at most {gap} from it."
             )
         side = "above" if self.relative_gap >= 0 else "below"
         return (
-            f"The best possible value is at least {self.lower:.6g} ({sure}). The point found has "
+            f"The best possible value is at least {least} ({sure}). The point found has "
             f"{self.objective:.6g}, {gap} {side} that, but breaks its constraints by up to "
             f"{self.violation:.1e} (relative), so that the best value may be larger than it."
         )

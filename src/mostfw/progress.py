@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from . import checks
+from .rounding import rounded_up
 
 if TYPE_CHECKING:
     from .certificates import Certificate
@@ -36,7 +37,7 @@ class Bar:
         if record.relative_gap is not None:
             gap = f"  gap {record.relative_gap:+.2e}"
         elif known is not None:
-            gap = f"  gap at most {100 * abs(known.relative_gap):.2g}%"
+            gap = f"  gap at most {rounded_up(100 * abs(known.relative_gap))}%"
         worst = max(record.relative_violation.values(), default=0.0)
         self.measures = f"objective {record.objective:.6g}{gap}  violation {worst:.1e}"
 

@@ -17,6 +17,7 @@ from ..method import Method
 from ..problem import Problem
 from ..problems.completion import checked_bounds, completion, observations, pulled, smallest_entry
 from ..result import Result
+from ..rounding import rounded_up
 from ..solving import solve
 from ..trees import replaced
 from ._base import SolvingEstimator, cgal_in_units, ended_in_words, was_interrupted
@@ -318,7 +319,7 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
             f"error is {error(self.matrix_, entries):.3g} (root mean square)"
         )
         known, refit = self.certificate_, self.refit_
-        gap = "" if known is None else f"{100 * known.relative_gap:.3g}%"
+        gap = "" if known is None else f"{rounded_up(100 * known.relative_gap, 3)}%"
         if refit is None:
             return f"{words}; the certified relative gap is {gap}." if gap else f"{words}."
         words += (

@@ -24,11 +24,11 @@ from ..problems.max_cut import (
     refined,
 )
 from ..problems.sparsest_cut import Cut, best_cut, cut_matrix, sparsest_cut
+from ..rounding import rounded_up
 from ..trees import replaced
 from ._base import SolvingEstimator, ended_in_words
 from ._cost import Cost, Load
 from ._kept import Kept
-from ._words import rounded_up
 
 ROUNDING = 1e-12  # by which an adjacency matrix may miss its symmetry
 AXES = 8  # columns of an embedding, at most

@@ -17,11 +17,11 @@ from ..certificates import Certificate
 from ..errors import MostFWWarning
 from ..method import Method
 from ..problems.kmeans import cluster_matrix, inertia, kmeans, rounded, squared_distances
+from ..rounding import rounded_up
 from ..trees import replaced
 from ._base import SolvingEstimator, cgal_in_units, ended_in_words
 from ._cost import Cost, estimate
 from ._kept import Kept
-from ._words import rounded_up
 
 STARTS, LAST_STARTS = 2, 10  # of Lloyd's steps: at each look of a run, and at its end
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ... import problems, sdpa
+from ...certificates import SURE
 from ...errors import MissingDependencyError
 from ...result import Result, worst_violation
+from ...rounding import rounded_up
 from ...solving import solve
 from ...stopping import Certified
 from ..keeping import kept
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ...estimators._cost import Cost
 
 CONVERGED = 0.01
+DIGITS = 8  # of bounds in sentences
 # Arrays of as many numbers as Y and the equations have, and passes over one in a step, as measured;
 # the bounds that a run waits for take some seconds more.
 ARRAYS, PASSES, BOUNDS_SECONDS = 30, 60, 4.0
@@ -56,7 +59,7 @@ def _solve(options: argparse.Namespace) -> Outcome:
     found = result.answer
     bound = None if result.certificate is None else -result.certificate.lower
     return Outcome(
-        words=_words(result, found.value, bound),
+        words=_words(result, found.value, options.trace_bound),
         facts={"value": found.value, "upper_bound": bound},
         arrays={f"block_{index + 1}": block for index, block in enumerate(found.blocks)},
         header=("block", "row", "column", "value"),
@@ -95,16 +98,22 @@ def _sides(program: sdpa.SemidefiniteProgram) -> list[tuple[int, bool]]:
     return list(zip(program.sizes, program.diagonal, strict=True))
 
 
-def _words(result: Result, value: float, bound: float | None) -> str:
+def _words(result: Result, value: float, trace_bound: float | None) -> str:
     """The file's own problem is a maximum, so that the certificate is a bound from above."""
-    text = f"<F_0, Y> = {value:.8g}"
-    if bound is None:
+    text, certificate = f"<F_0, Y> = {value:.8g}", result.certificate
+    if certificate is None:
         return f"{text}; no bound is known."
+    bound = -certificate.lower
     size = max(abs(value), abs(bound)) or 1.0
     violation = worst_violation(result.last)
     side = "above" if bound >= value else "below"
     gap = abs(bound - value) / size
-    text = f"{text}; no feasible Y has more than {bound:.8g}, {100 * gap:.2g}% {side} that."
+    # The file does not say this bound: what a Y of larger trace has is not known.
+    feasible = "feasible Y" if trace_bound is None else f"feasible Y of trace <= {trace_bound!r}"
+    text = (
+        f"{text}; no {feasible} has more than {rounded_up(bound, DIGITS)} "
+        f"({SURE[certificate.kind]}), {100 * gap:.2g}% {side} that."
+    )
     if gap <= CONVERGED and violation <= CONVERGED:
         return text
     return (
