@@ -273,7 +273,7 @@ def test_a_point_that_is_not_feasible_gives_no_upper_value():
         assert "breaks its constraints by up to" in str(certificate)
         assert certificate.relative_gap == pytest.approx(
             (certificate.objective - certificate.lower)
-            / max(abs(certificate.objective), abs(certificate.lower))
+            / min(abs(certificate.objective), abs(certificate.lower))
         )
 
 
@@ -351,6 +351,43 @@ def test_sentences_round_bounds_to_the_safe_side():
     negative = str(of(lower=-1.234569, upper=-1.234561, objective=0.0))
     assert "between -1.23457 and -1.23456 " in negative
     assert "at most 0.127% from it" in str(of(lower=8.0, upper=8.010101, objective=0.0))  # 0.1262
+
+
+@pytest.mark.parametrize("ends", [(8.0, 10.0), (-10.0, -8.0), (-1e-9, -1e-12), (0.5, 0.5)])
+def test_no_optimum_is_further_than_the_gap_says(ends):
+    lower, upper = ends
+    gap = fw.Certificate.of(lower=lower, upper=upper, objective=upper).relative_gap
+    optima = np.linspace(lower, upper, 11)
+    assert np.all((upper - optima) / np.abs(optima) <= gap * (1 + 1e-12))
+    assert gap == (upper - lower) / min(abs(lower), abs(upper))
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 1.0), (0.0, 1e-9), (-1e-9, 0.0)])
+def test_no_gap_is_relative_to_an_optimum_that_may_be_zero(ends):
+    certificate = fw.Certificate.of(lower=ends[0], upper=ends[1], objective=0.0)
+    assert certificate.relative_gap == math.inf
+    assert not fw.Certified(gap=1.0).reached(fw.solve(capped(), "hfw").last, certificate)
+    assert "%" not in str(certificate) and "may be 0" in str(certificate)
+    stored = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
+    assert stored["relative_gap"] is None
+    assert fw.Certificate.of(lower=0.0, upper=0.0, objective=0.0).relative_gap == 0.0
+    infeasible = fw.Certificate.of(lower=1.0, objective=-1.0)
+    assert infeasible.relative_gap == -math.inf
+    assert "The point found has -1, below that" in str(infeasible)
+
+
+@pytest.mark.parametrize("shift", [-3.0, -1.0])
+def test_optima_that_are_zero_or_negative_are_certified(shift):
+    """min (3 + shift) a + (1 + shift) b on the simplex: 1 + shift, bounded and worded."""
+    objective = fw.objectives.Linear(np.array([3.0, 1.0]) + shift)
+    problem = fw.Problem(objective, fw.domains.Simplex(2))
+    result = fw.solve(problem, "sfw", iterations=200, stop=fw.Certified(gap=1e-2))
+    certificate, optimum = result.certificate, 1 + shift
+    assert certificate.lower <= optimum <= certificate.upper
+    assert json.dumps(result.to_dict(), allow_nan=False)
+    ended = fw.Status.CERTIFIED if optimum else fw.Status.ITERATIONS
+    assert result.status is ended
+    assert (certificate.relative_gap <= 1e-2) == bool(optimum)
 
 
 def test_single_precision_proves_nothing():

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -60,15 +61,16 @@ class Certificate:
     - `objective`: the value at the run's own point, and `violation` the largest relative violation
       of it.
     - `relative_gap`: from `lower` to `upper`, or to `objective` where there is no upper; over the
-      larger of the two in absolute value.
+      smaller of the two in absolute value, so that (upper - f*)/|f*| is not above it wherever
+      between them f* is. Infinite where they differ and f* may be 0.
 
     >>> import mostfw as fw
     >>> certificate = fw.Certificate.of(lower=9.9, upper=10.0, objective=9.8, violation=1e-3)
     >>> print(certificate)
     The best possible value lies between 9.9 and 10 (proved): the best known point that keeps
-    all constraints is at most 1% from it.
+    all constraints is at most 1.02% from it.
     >>> round(certificate.relative_gap, 6)
-    0.01
+    0.010101
     """
 
     lower: float
@@ -89,29 +91,54 @@ class Certificate:
     ) -> Certificate:
         """A certificate with the gap worked out."""
         top = objective if upper is None else max(upper, lower)
-        size = max(abs(top), abs(lower))
-        gap = (top - lower) / size if size else 0.0
-        return Certificate(lower, upper, objective, gap, violation, kind)
+        return Certificate(lower, upper, objective, relative_gap(top, lower), violation, kind)
 
     def __str__(self) -> str:
         sure, least = SURE[self.kind], rounded_down(self.lower, DIGITS)
-        gap = f"{rounded_up(100 * abs(self.relative_gap), 3)}%"
         if self.upper is not None:
             return (
                 f"The best possible value lies between {least} and "
-                f"{rounded_up(self.upper, DIGITS)} ({sure}): the best known point that keeps all "
-                f"constraints is at most {gap} from it."
+                f"{rounded_up(self.upper, DIGITS)} ({sure}): {self._nearness()}."
             )
-        side = "above" if self.relative_gap >= 0 else "below"
         return (
             f"The best possible value is at least {least} ({sure}). The point found has "
-            f"{self.objective:.6g}, {gap} {side} that, but breaks its constraints by up to "
+            f"{self.objective:.6g}, {self._side()} that, but breaks its constraints by up to "
             f"{self.violation:.1e} (relative), so that the best value may be larger than it."
         )
 
+    def _nearness(self) -> str:
+        if math.isinf(self.relative_gap):
+            return "it may be 0, of which no distance is a share"
+        return (
+            f"the best known point that keeps all constraints is at most {self._percent()} from it"
+        )
+
+    def _side(self) -> str:
+        side = "above" if self.relative_gap >= 0 else "below"
+        return side if math.isinf(self.relative_gap) else f"at most {self._percent()} {side}"
+
+    def _percent(self) -> str:
+        return f"{rounded_up(100 * abs(self.relative_gap), 3)}%"
+
     def to_dict(self) -> dict[str, Any]:
-        """The fields and the sentence, ready for JSON."""
-        return {**dataclasses.asdict(self), "words": str(self)}
+        """The fields and the sentence, ready for JSON, which has no infinite numbers: such a gap is
+        None."""
+        gap = self.relative_gap if math.isfinite(self.relative_gap) else None
+        return {**dataclasses.asdict(self), "relative_gap": gap, "words": str(self)}
+
+
+def relative_gap(top: float, lower: float) -> float:
+    """top - lower over the least |f*| that an f* between them can have; with its sign.
+
+    >>> from mostfw.certificates import relative_gap
+    >>> relative_gap(-4.0, -5.0), relative_gap(0.0, 0.0), relative_gap(1.0, -1.0)
+    (0.25, 0.0, inf)
+    """
+    if top == lower:
+        return 0.0
+    size = min(abs(top), abs(lower)) if (top > 0) == (lower > 0) else 0.0
+    with np.errstate(over="ignore", divide="ignore"):
+        return float(np.float64(top - lower) / size)
 
 
 class Minorant(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import time
@@ -36,7 +37,7 @@ class Bar:
         gap = ""
         if record.relative_gap is not None:
             gap = f"  gap {record.relative_gap:+.2e}"
-        elif known is not None:
+        elif known is not None and math.isfinite(known.relative_gap):
             gap = f"  gap at most {rounded_up(100 * abs(known.relative_gap))}%"
         worst = max(record.relative_violation.values(), default=0.0)
         self.measures = f"objective {record.objective:.6g}{gap}  violation {worst:.1e}"

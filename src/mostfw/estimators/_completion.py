@@ -319,7 +319,8 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
             f"error is {error(self.matrix_, entries):.3g} (root mean square)"
         )
         known, refit = self.certificate_, self.refit_
-        gap = "" if known is None else f"{rounded_up(100 * known.relative_gap, 3)}%"
+        finite = known is not None and math.isfinite(known.relative_gap)
+        gap = f"{rounded_up(100 * known.relative_gap, 3)}%" if finite else ""
         if refit is None:
             return f"{words}; the certified relative gap is {gap}." if gap else f"{words}."
         words += (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ... import problems, sdpa
-from ...certificates import SURE
+from ...certificates import SURE, relative_gap
 from ...errors import MissingDependencyError
 from ...result import Result, worst_violation
 from ...rounding import rounded_up
@@ -104,15 +105,15 @@ def _words(result: Result, value: float, trace_bound: float | None) -> str:
     if certificate is None:
         return f"{text}; no bound is known."
     bound = -certificate.lower
-    size = max(abs(value), abs(bound)) or 1.0
     violation = worst_violation(result.last)
     side = "above" if bound >= value else "below"
-    gap = abs(bound - value) / size
+    gap = abs(relative_gap(bound, value))
+    apart = side if math.isinf(gap) else f"{rounded_up(100 * gap)}% {side}"
     # The file does not say this bound: what a Y of larger trace has is not known.
     feasible = "feasible Y" if trace_bound is None else f"feasible Y of trace <= {trace_bound!r}"
     text = (
         f"{text}; no {feasible} has more than {rounded_up(bound, DIGITS)} "
-        f"({SURE[certificate.kind]}), {100 * gap:.2g}% {side} that."
+        f"({SURE[certificate.kind]}), {apart} that."
     )
     if gap <= CONVERGED and violation <= CONVERGED:
         return text
