@@ -5,6 +5,7 @@ Optima come from an interior-point solver (Clarabel, by cvxpy), good to about 1e
 
 import json
 import math
+from fractions import Fraction
 
 import cvxpy as cp
 import jax
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import hadamard
+from scipy.sparse import csr_array
 
 import mostfw as fw
 from common import clustering_problem, cut_problem, logistic_problem
@@ -187,6 +189,58 @@ def test_no_bound_is_above_the_optimum(name, kind, rule):
             assert bound.proved
             assert bound.value <= optimum + 1e-7 * size
         assert bound.value >= optimum - 1e-4 * size  # the last one is the best there is
+
+
+def exact_bound(cost, rows, multiplier, level):
+    """Of min <cost, z> over the simplex with rows z = level, in rational numbers."""
+    exact = np.vectorize(Fraction, otypes=[object])
+    slope = exact(cost) + exact(multiplier) @ exact(rows)
+    return min(slope) - exact(multiplier) @ exact(level)
+
+
+def cancelling(rng, count=40):
+    """Multipliers of 1e12 and numbers that they are nearly orthogonal to."""
+    half = 1e12 * rng.standard_normal(count)
+    numbers = rng.standard_normal((count, 3))
+    return np.concatenate([half, -half]), np.concatenate([numbers, numbers + 1e-15 * numbers])
+
+
+SPARSE = lambda rows: fw.maps.Sparse(csr_array(rows))  # noqa: E731
+
+
+@pytest.mark.parametrize("made", [fw.maps.Dense, SPARSE], ids=["dense", "sparse"])
+def test_what_cancels_in_a_slope_is_rounded_too(made):
+    """The rounding of a sum is a share of its summands, which are 1e12 times as large here."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        cost, (multiplier, rows) = rng.standard_normal(3), cancelling(rng)
+        rule = fw.constraints.Affine(made(rows), fw.sets.Point(0.0), name="rule")
+        problem = fw.Problem(fw.objectives.Linear(cost), fw.domains.Simplex(3), [rule])
+        bound = fw.certificates.lower_bound(problem, np.ones(3) / 3, {"rule": multiplier})
+        assert bound.proved
+        assert Fraction(bound.value) <= exact_bound(cost, rows, multiplier, np.zeros(len(rows)))
+
+
+def test_what_cancels_in_the_support_of_a_ball_is_rounded_too():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        cost, (multiplier, numbers) = rng.standard_normal(3), cancelling(rng)
+        rows, center = np.zeros((len(numbers), 3)), numbers[:, 0]
+        ball = fw.sets.L2Ball(0.0, center)
+        rule = fw.constraints.Affine(fw.maps.Dense(rows), ball, name="rule")
+        problem = fw.Problem(fw.objectives.Linear(cost), fw.domains.Simplex(3), [rule])
+        bound = fw.certificates.lower_bound(problem, np.ones(3) / 3, {"rule": multiplier})
+        assert Fraction(bound.value) <= exact_bound(cost, rows, multiplier, center)
+
+
+def test_a_function_as_a_map_gives_numerical_bounds():
+    """What it sums up is not known, so neither is what rounding adds."""
+    rule = fw.constraints.Affine(lambda x: x[:1], fw.sets.Box(-np.inf, 0.3), name="rule")
+    problem = fw.Problem(
+        fw.objectives.Linear(np.array([-3.0, -1.0])), fw.domains.Simplex(2), [rule]
+    )
+    bound = fw.certificates.lower_bound(problem, np.ones(2) / 2, {"rule": [2.0]})
+    assert bound.value == pytest.approx(-1.6) and not bound.proved
 
 
 def test_multipliers_of_feasible_problems_separate_nothing():

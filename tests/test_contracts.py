@@ -31,6 +31,25 @@ def test_map(example):
     fw.testing.check_map(*example)
 
 
+@pytest.mark.parametrize("example", examples(MAPS))
+def test_the_size_of_an_adjoint_is_that_of_what_it_sums_up(example):
+    """|G|'|u| from the rows one by one; a function's rows are nobody's to see."""
+    linear_map, like, _ = example
+    structure = structure_of(like)
+    shape = jax.eval_shape(linear_map.forward, structure).shape
+    u = jax.random.normal(jax.random.PRNGKey(0), shape)
+    size = linear_map.adjoint_size(u, structure)
+    if isinstance(linear_map, fw.maps.Function):
+        assert size is None
+        return
+    units = jnp.eye(u.size).reshape(-1, *shape)
+    rows = jax.vmap(lambda one: linear_map.adjoint(one, structure))(units)
+    weights = jnp.abs(u.reshape(-1))
+    sums = [jnp.tensordot(weights, jnp.abs(leaf), axes=1) for leaf in jax.tree.leaves(rows)]
+    summed = float(jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in sums)))
+    assert summed * (1 - 1e-6) <= size <= 3 * summed + 1e-12
+
+
 @pytest.mark.parametrize("example", examples(OBJECTIVES))
 def test_objective(example):
     fw.testing.check_objective(*example)

@@ -145,25 +145,29 @@ class Minorant(NamedTuple):
     """offset + <slope, z>: not above f(z) for any z in C with Gz in X. Arrays are on the host.
 
     Means of minorants are minorants. A `ray`, offset + <slope, z> <= 0 for all such z, can be added
-    to one any number of times, and if it is above 0 on all of C there is no such z.
+    to one any number of times, and if it is above 0 on all of C there is no such z. `sure` is
+    whether the offset leaves room for all rounding: what a user's map sums up nobody knows.
     """
 
     offset: float
     slope: Point
+    sure: bool = True
 
     def plus(self, weight: float, other: Minorant) -> Minorant:
         slope = jax.tree.map(lambda a, b: a + weight * b, self.slope, other.slope)
-        return Minorant(self.offset + weight * other.offset, slope)
+        sure = self.sure and other.sure
+        return Minorant(self.offset + weight * other.offset, slope, sure)
 
     def mixed(self, weight: float, other: Minorant) -> Minorant:
         """(1 - weight) of this and weight of the other."""
         slope = jax.tree.map(lambda a, b: (1 - weight) * a + weight * b, self.slope, other.slope)
-        return Minorant((1 - weight) * self.offset + weight * other.offset, slope)
+        offset = (1 - weight) * self.offset + weight * other.offset
+        return Minorant(offset, slope, self.sure and other.sure)
 
     def least(self, problem: Problem) -> Least:
         """A number that it is not below at any point that keeps the problem's constraints."""
         found = problem.least(self.slope)
-        return Least(self.offset + found.value, found.proved)
+        return Least(self.offset + found.value, found.proved and self.sure)
 
 
 class Look(NamedTuple):
@@ -252,7 +256,8 @@ class Parts(NamedTuple):
     gradient: Point
     pulled: list[Point]  # G'l of each constraint
     support: list[jax.Array]
-    sizes: list[jax.Array]  # of what base and rays sum up, for their rounding
+    sizes: list[jax.Array]  # of what the offsets of base and rays sum up, for their rounding
+    lengths: list[jax.Array | None]  # norms of what their slopes sum up; None where not known
 
 
 @eqx.filter_jit
@@ -285,12 +290,13 @@ def parts(
     gradient, pulled, support = tangent(gradient), [], []
     magnitudes = functools.partial(jax.tree.map, jnp.abs)
     sizes = [jnp.abs(value) + trees.inner(magnitudes(gradient), magnitudes(x))]
+    lengths: list[jax.Array | None] = [trees.norm(gradient)]
     for constraint in problem.constraints:
         the_set, multiplier = constraint.set, constraint.set.supported(found[constraint.name])
         pulled.append(tangent(constraint.map.adjoint(multiplier, structure)))
         support.append(the_set.support(multiplier))
-        rhs = the_set.rhs_norm(constraint.image).astype(value.dtype)
-        sizes.append(jnp.abs(support[-1]) + trees.norm(multiplier) * rhs)
+        sizes.append(the_set.support_size(multiplier, constraint.image))
+        lengths.append(constraint.map.adjoint_size(multiplier, structure))
     return Parts(
         value=value,
         along=trees.inner(gradient, x),
@@ -298,6 +304,7 @@ def parts(
         pulled=pulled,
         support=support,
         sizes=sizes,
+        lengths=lengths,
     )
 
 
@@ -306,18 +313,18 @@ def fetched(problem: Problem, parts: Parts) -> Look:
     share = ROUNDING[str(problem.dtype)]
     reach = float(problem.domain.diameter) + _length(problem.domain.start(problem.dtype))
 
-    def minorant(offset: float, slope: Point, size: Any) -> Minorant:
+    def minorant(offset: float, slope: Point, size: Any, length: Any) -> Minorant:
         slope = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), slope)
-        return Minorant(offset - share * (float(size) + reach * _length(slope)), slope)
+        # What cancels in a slope is no longer seen in it, but its rounding is.
+        summed = max(_length(slope), 0.0 if length is None else float(length))
+        offset -= share * (float(size) + reach * summed)
+        return Minorant(offset, slope, length is not None)
 
-    base_size, *sizes = parts.sizes
     value = float(parts.value)
-    triples = zip(parts.support, parts.pulled, sizes, strict=True)
-    return Look(
-        objective=value,
-        base=minorant(value - float(parts.along), parts.gradient, base_size),
-        rays=tuple(minorant(-float(support), slope, size) for support, slope, size in triples),
-    )
+    offsets = [value - float(parts.along), *(-float(support) for support in parts.support)]
+    slopes = [parts.gradient, *parts.pulled]
+    base, *rays = map(minorant, offsets, slopes, parts.sizes, parts.lengths)
+    return Look(objective=value, base=base, rays=tuple(rays))
 
 
 def _length(tree: Point) -> float:

@@ -7,6 +7,7 @@ later, for a certificate that is worked out when it is read would need all proce
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -85,18 +86,18 @@ def _lowers(
     parts = parts_of_state(problem, method, state, False)
     domain, dtype = problem.domain, str(problem.dtype)
     base = parts.value - parts.along
-    slope, offset, size = parts.gradient, base, parts.sizes[0]
-    candidates = [(slope, offset, size)]
-    for pulled, support, more in zip(parts.pulled, parts.support, parts.sizes[1:], strict=True):
-        slope, offset, size = trees.plus(slope, 1.0, pulled), offset - support, size + more
-    if parts.pulled:
-        candidates.append((slope, offset, size))
     reach = diameter + trees.norm(domain.start(problem.dtype))
+    slopes, offsets = [parts.gradient, *parts.pulled], [base, *(-s for s in parts.support)]
+    slack = [
+        size + reach * (trees.norm(slope) if length is None else length)
+        for slope, size, length in zip(slopes, parts.sizes, parts.lengths, strict=True)
+    ]
 
-    def bound(slope: Point, offset: jax.Array, size: jax.Array) -> jax.Array:
+    def bound(terms: int) -> jax.Array:
+        slope = functools.reduce(lambda a, b: trees.plus(a, 1.0, b), slopes[:terms])
         least = domain.lmo(
             slope, key=jax.random.PRNGKey(0), tolerance=Accuracy(TOLERANCE[dtype])
         ).value
-        return offset - ROUNDING[dtype] * (size + reach * trees.norm(slope)) + least
+        return sum(offsets[:terms]) - ROUNDING[dtype] * sum(slack[:terms]) + least
 
-    return parts.value, [jnp.asarray(bound(*one)) for one in candidates]
+    return parts.value, [jnp.asarray(bound(terms)) for terms in sorted({1, len(slopes)})]

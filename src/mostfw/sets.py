@@ -61,6 +61,12 @@ class ConvexSet(eqx.Module):
         l = floating(l)
         return self._support(l).astype(l.dtype)
 
+    def support_size(self, l: ArrayLike, shape: Shape) -> Array:
+        """A bound on the sum of the absolute values that `support` sums up, whatever cancels there;
+        `shape` is that of the rows."""
+        l = floating(l)
+        return jnp.abs(self.support(l)) + _norm(l) * self.rhs_norm(shape).astype(l.dtype)
+
     def supported(self, l: ArrayLike) -> Array:
         """The nearest array to `l` whose support is finite; `l` itself for bounded sets.
 
@@ -359,6 +365,10 @@ class L2Ball(ConvexSet):
 
     def _support(self, l: Array) -> Array:
         return jnp.sum(l * self._fit(self.center, l)) + self.radius * _norm(l)
+
+    def support_size(self, l: ArrayLike, shape: Shape) -> Array:
+        l = floating(l)  # the center is left out of the right-hand side, which would not see it
+        return super().support_size(l, shape) + _norm(l) * _norm(self._fit(self.center, l))
 
     @staticmethod
     def examples() -> list[tuple[ConvexSet, Shape]]:

@@ -319,8 +319,8 @@ class MatrixCompletion(OneToOneFeatureMixin, TransformerMixin, SolvingEstimator)
             f"error is {error(self.matrix_, entries):.3g} (root mean square)"
         )
         known, refit = self.certificate_, self.refit_
-        finite = known is not None and math.isfinite(known.relative_gap)
-        gap = f"{rounded_up(100 * known.relative_gap, 3)}%" if finite else ""
+        share = math.inf if known is None else known.relative_gap
+        gap = "" if math.isinf(share) else f"{rounded_up(100 * share, 3)}%"
         if refit is None:
             return f"{words}; the certified relative gap is {gap}." if gap else f"{words}."
         words += (

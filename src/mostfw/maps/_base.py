@@ -68,6 +68,11 @@ class LinearMap(eqx.Module):
         """||G'u||; a thin map knows it without the matrix."""
         return trees.norm(self.adjoint(u, structure))
 
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        """A bound on || |G|'|u| ||: what the entries of G'u sum up, whatever cancels there, which
+        their rounding is a share of. None where it is not known."""
+        return None
+
     def placed(self, u: jax.Array) -> jax.Array:
         """An array like Gx, 0 where its places are no rows."""
         return u

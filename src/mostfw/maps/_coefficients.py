@@ -47,6 +47,9 @@ class Diagonal(OfSquare):
     def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
         return trees.norm(u)
 
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        return trees.norm(u)
+
     def entries(self, x: Point, rows: Any) -> jax.Array:
         return x[rows, rows]
 
@@ -100,6 +103,12 @@ class _Block(eqx.Module):
     def spread(self, y: jax.Array, u: jax.Array) -> jax.Array:
         """y + the sum of u_k F_k."""
         return trees.add_symmetric(y, self.first, self.second, self.doubled * u[self.row_of])
+
+    def sizes(self, y: jax.Array, u: jax.Array) -> jax.Array:
+        """y + the sum of u_k |F_k|, entry by entry."""
+        return trees.add_symmetric(
+            y, self.first, self.second, jnp.abs(self.doubled) * u[self.row_of]
+        )
 
     def product(self, u: jax.Array, v: jax.Array) -> jax.Array:
         """The sum of u_k F_k, times v."""
@@ -211,6 +220,10 @@ class Coefficients(LinearMap):
         return self._tree(
             [b.spread(jnp.zeros(s.shape, u.dtype), u) for b, s in self._pairs(structure)]
         )
+
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        pairs = self._pairs(structure)
+        return trees.norm([b.sizes(jnp.zeros(s.shape, u.dtype), jnp.abs(u)) for b, s in pairs])
 
     def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
         return self.blocks[0].product(u, v)  # directions of several matrices are always formed

@@ -64,6 +64,9 @@ class Dense(LinearMap):
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         return _unravel(structure, dot(u, self.matrix))
 
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        return trees.norm(dot(jnp.abs(u), jnp.abs(jnp.asarray(self.matrix))))
+
     def row_norms(self, structure: Structure) -> jax.Array | None:
         return jnp.linalg.norm(jnp.asarray(self.matrix), axis=1)
 
@@ -131,6 +134,10 @@ class Sparse(LinearMap):
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         flat = jnp.zeros(self.shape[1], u.dtype).at[self.columns].add(self.data * u[self.row_of])
         return _unravel(structure, flat)
+
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        products = jnp.abs(jnp.asarray(self.data) * u[self.row_of])
+        return trees.norm(jnp.zeros(self.shape[1], u.dtype).at[self.columns].add(products))
 
     def row_norms(self, structure: Structure) -> jax.Array | None:
         squares = jnp.asarray(self.data) ** 2

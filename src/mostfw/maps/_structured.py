@@ -87,6 +87,9 @@ class Identity(LinearMap):
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         return u
 
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        return trees.norm(u)
+
     def product(self, u: jax.Array, v: jax.Array, structure: Structure) -> jax.Array:
         return jnp.sum(u * v, axis=1)  # not `dot`: a sum is fused with what forms u
 
@@ -135,6 +138,9 @@ class RowSums(OfSquare):
 
     def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
         return jnp.sqrt((u.size * jnp.sum(u * u) + jnp.sum(u) ** 2) / 2)
+
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        return self.adjoint_norm(jnp.abs(u), structure)
 
     def entries(self, x: Point, rows: Any) -> jax.Array:
         return jnp.sum(x[rows], axis=1)
@@ -202,6 +208,9 @@ class Entries(LinearMap):
         rows, columns = jnp.asarray(self.row_index), jnp.asarray(self.column_index)
         return self._spread(jnp.zeros(structure.shape, u.dtype), rows, columns, u)
 
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        return trees.norm(self.adjoint(jnp.abs(u), structure))
+
     def entries(self, x: Point, rows: Any) -> jax.Array:
         return x[jnp.asarray(self.row_index)[rows], jnp.asarray(self.column_index)[rows]]
 
@@ -247,6 +256,9 @@ class Trace(OfSquare):
     def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
         return jnp.abs(u[0]) * math.sqrt(structure.shape[0])
 
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        return self.adjoint_norm(jnp.abs(u), structure)
+
     @staticmethod
     def examples() -> list[tuple[LinearMap, Any, bool]]:
         return [(Trace(), np.zeros((3, 3)), True)]
@@ -284,6 +296,9 @@ class TotalSpread(OfSquare):
     def adjoint_norm(self, u: jax.Array, structure: Structure) -> jax.Array:
         n = structure.shape[0]
         return jnp.abs(u[0]) * (n * math.sqrt(n - 1))
+
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        return jnp.abs(u[0]) * (2 * structure.shape[0] ** 1.5)  # n^2 summands of n and of 1
 
     @staticmethod
     def examples() -> list[tuple[LinearMap, Any, bool]]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import placement, resources
+from .. import placement, resources, trees
 from ..errors import InvalidInputError
 from ..trees import Point, Structure, stored
 from ._base import MAPS, LinearMap, Residual
@@ -167,6 +167,12 @@ class Triangles(LinearMap):
 
     def placed(self, u: jax.Array) -> jax.Array:
         return jnp.where(self._once(u.shape[0], Slab(0, u.shape[0])), u, 0)
+
+    def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
+        once = jnp.abs(self.placed(u))
+        ends = jnp.sum(once, axis=2) + jnp.sum(once, axis=1)
+        y = ends + jnp.sum(once, axis=0)
+        return trees.norm((y + y.T) / 2 + jnp.diag(jnp.sum(ends, axis=1) / 2))
 
     def adjoint(self, u: jax.Array, structure: Structure) -> Point:
         once = self.placed(u)
