@@ -14,6 +14,7 @@ import pytest
 import mostfw as fw
 import mostfw.frank_wolfe
 from common import clustering_problem, cut_problem, logistic_problem
+from mostfw.solving import chosen
 
 
 def solve(problem, method="most-fw", **options):
@@ -141,10 +142,22 @@ def solve_default(problem):
     return fw.solve(problem, iterations=2, progress=False)
 
 
-def test_default_method_follows_the_constraints():
-    assert _default_method_name(cut_problem()) == "most-al"
-    assert _default_method_name(cut_problem(constraint_batch=5)) == "most-al+"
+def test_default_method_follows_what_is_sampled():
+    assert _default_method_name(cut_problem()) == "cgal"
+    assert _default_method_name(cut_problem(batch=1.0)) == "cgal"
+    assert _default_method_name(cut_problem(batch=5)) == "most-al"
+    assert _default_method_name(cut_problem(batch=5, constraint_batch=5)) == "most-al+"
     assert _default_method_name(logistic_problem()) == "most-fw"
+
+
+def test_default_method_suits_constraints_without_a_table():
+    nodes = 1291  # the first with more than 2^31 triangles, counted with their places
+    ring = [(i, (i + 1) % nodes) for i in range(nodes)]
+    problem = fw.problems.sparsest_cut(ring, batch=0.05, constraint_batch=1000)
+    with pytest.raises(fw.UnsuitableMethodError, match="too many for one"):
+        fw.methods.most_al_plus().bind(problem)
+    assert chosen(problem, None).name == "most-fw+"
+    assert chosen(problem, None).bind(problem)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

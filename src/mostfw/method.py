@@ -305,7 +305,7 @@ class Method(eqx.Module):
             )
         if self.smoothing is not None and self.smoothing.dual and self.constraints == "sampled":
             for constraint in problem.sampled_constraints:
-                if not (constraint.whole or _has_table(constraint)):
+                if not (constraint.whole or has_table(constraint)):
                     raise self._unsuitable(
                         f"keeps a table of rows, and {constraint.label} has too many for one",
                         "most-fw+ (or most-al, with the constraint's batch left out)",
@@ -326,7 +326,7 @@ class Method(eqx.Module):
                     "be drawn summand by summand",
                     "most-fw or sfw",
                 )
-            if self.tracker.needs_table and not (term.whole or _has_table(term)):
+            if self.tracker.needs_table and not (term.whole or has_table(term)):
                 raise self._unsuitable(
                     f"keeps a table of summands, and {term.label} has none",
                     "most-fw, most-fw+ or sfw",
@@ -340,7 +340,15 @@ def _tells_length(term: Term) -> bool:
     return not term.whole and type(term).length is not Term.length
 
 
-def _has_table(term: Term) -> bool:
+def has_table(term: Term) -> bool:
+    """Whether a number can be kept for each summand.
+
+    >>> import numpy as np, mostfw as fw
+    >>> from mostfw.method import has_table
+    >>> entries = fw.objectives.Linear(np.eye(4), batch=3)
+    >>> has_table(entries), has_table(fw.objectives.Linear(np.eye(4), batch=4, sampling="block"))
+    (True, False)
+    """
     try:
         return term.single and 1 <= term.slots < 2**31
     except InvalidInputError:

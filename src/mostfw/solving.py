@@ -18,7 +18,7 @@ from .checkpoints import EVERY
 from .errors import InvalidInputError
 from .interruption import listening
 from .joint_bounds import JointBounds
-from .method import Method
+from .method import Method, has_table
 from .objectives import FiniteSum, Sampled
 from .oracles import ZerothOrder
 from .problem import Problem
@@ -48,8 +48,9 @@ def solve(
 ) -> Result:
     """Runs `method` on `problem` and returns the last point with its measures.
 
-    - `method`: a composition, a registry name, or None for `most-al` (`most-al+` with
-      sampled constraints, `most-fw` with none).
+    - `method`: a composition, a registry name, or None: without constraints `most-fw`, with
+      sampled ones `most-al+` (`most-fw+` where they have too many rows for a table), with whole
+      ones `most-al`, or `cgal` if nothing of the objective is sampled.
     - `iterations`, `seconds`: budgets; of seconds only the steps count, not compiling or
       evaluating. Reaching one is a status, not an error.
     - `stop`: a `Tolerance` or `Certified` gap, looked at where records are made.
@@ -121,9 +122,7 @@ def chosen(problem: Problem, method: Method | str | None) -> Method:
             "objective, a domain and constraints, or with mostfw.problems."
         )
     if method is None:
-        if not problem.constraints:
-            return presets.most_fw()
-        return presets.most_al_plus() if problem.sampled_constraints else presets.most_al()
+        return _default(problem)
     if isinstance(method, str):
         return presets.get(method)
     if not isinstance(method, Method):
@@ -132,6 +131,17 @@ def chosen(problem: Problem, method: Method | str | None) -> Method:
             "mostfw.methods.most_fw(), or None."
         )
     return method
+
+
+def _default(problem: Problem) -> Method:
+    """What the measurements choose (docs/accuracy.md)."""
+    if not problem.constraints:
+        return presets.most_fw()
+    if sampled := problem.sampled_constraints:
+        tabled = all(constraint.whole or has_table(constraint) for constraint in sampled)
+        return presets.most_al_plus() if tabled else presets.most_fw_plus()
+    # Of exact gradients there is the method that is proved, and that asks more of its LMO.
+    return presets.cgal() if problem.objective.whole else presets.most_al()
 
 
 def _shares_work(problem: Problem, method: Method) -> bool:

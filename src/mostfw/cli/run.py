@@ -42,7 +42,12 @@ def add(commands: Any) -> None:
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--method", default="most-fw", help="a name from `mostfw methods`")
+    parser.add_argument(
+        "--method",
+        default="most-fw",
+        help="a name from `mostfw methods`; default: the paper's most-fw (for whole constraints). "
+        "mostfw.solve without a method chooses by the problem: cgal, most-al or most-al+",
+    )
     parser.add_argument(
         "--set",
         action="append",

@@ -190,7 +190,7 @@ class SparsestCut(GraphEstimator):
         )
         problem = sparsest_cut(graph, batch=self.batch)
         problem = replaced(problem, answer=None, feasible=kept, metrics={}, name="sparsest-cut")
-        result = self._solve(problem, "cgal" if self.batch is None else None)
+        result = self._solve(problem)
         kept(result.x)
         self._embed(result.x)
         self._keep(graph.nodes, kept.best)
@@ -254,7 +254,7 @@ class MaxCut(GraphEstimator):
             return
         self._announce_graph(graph)
         problem = replaced(max_cut(graph, batch=self.batch), answer=None, name="max-cut")
-        result = self._solve(problem, "cgal" if self.batch is None else None)
+        result = self._solve(problem)
         rows = self._embed(result.x)
         # Optima have no more than sqrt(2n) dimensions, and more would only take time.
         vectors = refined(graph, rows[:, : math.isqrt(2 * graph.nodes) + 2])
