@@ -39,7 +39,8 @@ def clustering_problem(batch=None, constraint_batch=None, seed=0):
 
 def covariance_problem(batch=None, seed=0):
     rng = np.random.default_rng(seed)
-    return fw.problems.covariance(data=rng.standard_normal((30, 6)), batch=batch)
+    data = rng.standard_normal((30, 6))
+    return fw.problems.covariance(data=data, batch=batch, sampling="replacement")
 
 
 def _logistic(x, row):

@@ -78,6 +78,16 @@ def test_covariance(tmp_path):
     assert found["relative_error"] < 0.3
 
 
+def test_covariance_of_data_in_passes_or_with_replacement(tmp_path):
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).standard_normal((20, 4)))
+    ends = [
+        run(tmp_path, "covariance", "--data", str(tmp_path / "rows.npy"), "--batch", "5",
+            "--iterations", "8", *given)["objective"]
+        for given in ((), ("--sampling", "shuffled"), ("--sampling", "replacement"))
+    ]  # fmt: skip
+    assert ends[0] == ends[1] != ends[2]
+
+
 def test_sampling_as_in_the_paper(tmp_path):
     found = run(tmp_path, "sparsest-cut", "--batch", "7", "--iterations", "5", "--sampling",
                 "entries")  # fmt: skip

@@ -1,6 +1,7 @@
 """Shuffled passes: a bijection computed on the fly, exact after every pass, the same bits however
 a run is cut; and graphs as sums over edges."""
 
+import functools
 import itertools
 import math
 
@@ -14,6 +15,8 @@ import mostfw as fw
 from common import ring_with_chords
 from mostfw import frank_wolfe
 from mostfw.errors import InvalidInputError, ShapeError
+from mostfw.experiments.figures import Data, plan
+from mostfw.experiments.tasks import problem_of
 from mostfw.objectives import (
     Covariance,
     EntryLoss,
@@ -304,11 +307,33 @@ def test_a_weighted_laplacian_that_is_not_sampled():
     assert path.whole and path.nodes == 4
 
 
+ROWS = np.random.default_rng(2).standard_normal((12, 3))
+SUMS_IN_MEMORY = (
+    functools.partial(fw.problems.completion, np.abs(ROWS) + 1, radius=30.0, batch=4),
+    functools.partial(fw.problems.logistic, ROWS, np.sign(ROWS[:, 0]), batch=4),
+    functools.partial(fw.problems.covariance, data=ROWS, batch=4),
+)
+
+
 def test_defaults_of_problems_have_least_variance():
     assert isinstance(cut().objective, Laplacian)
     assert cut().objective.sampling == clusters().objective.sampling == "shuffled"
     assert clusters(sampling="entries").objective.sampling == "entries"
     assert cut(sampling="shuffled").objective.total == 36
+    for build in SUMS_IN_MEMORY:
+        assert build().objective.sampling == "shuffled"
+        assert build(sampling="replacement").objective.sampling == "replacement"
+    assert fw.problems.covariance(5, batch=2).objective.sampling == "replacement"  # endless
+
+
+def test_reproduce_draws_with_replacement_as_the_paper_does():
+    """Whole constraints and exact methods too: what is not drawn has no order."""
+    data = Data("karate-club", 2312 / 145, "mnist-digits")
+    for part in (*plan(data, quick=True)[4], *plan(data, quick=True)[5]):
+        specs = part.finals(dict.fromkeys(part.methods, 1.0))
+        drawn = [p.objective for p in map(problem_of, specs) if not p.objective.whole]
+        assert drawn
+        assert {objective.sampling for objective in drawn} <= {"entries", "replacement"}
 
 
 def error_of(estimate_of, objective, draws=400):

@@ -9,6 +9,7 @@ from typing import Any
 from .. import datasets, methods, oracles, problems
 from ..errors import InvalidInputError
 from ..problem import Problem
+from ..problems.covariance import SAMPLINGS as ROW_SAMPLINGS
 from ..problems.kmeans import SAMPLINGS as KMEANS_SAMPLINGS
 from ..problems.sparsest_cut import SAMPLINGS as CUT_SAMPLINGS
 from ..result import Result
@@ -99,6 +100,12 @@ def _covariance_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=int, help="dimension of a generated block-sparse covariance")
     parser.add_argument("--data", help="rows of vectors instead: .npy, .npz, .mat, .csv, .tsv")
     parser.add_argument("--key", help="the array in an .npz or .mat file")
+    parser.add_argument(
+        "--sampling",
+        choices=ROW_SAMPLINGS,
+        help="of the rows of --data: shuffled passes (default), or with replacement as in the "
+        "paper",
+    )
     parser.add_argument("--trace", type=float, help="trace bound; default: the truth's")
     parser.add_argument("--l1-radius", type=float, help="bound on ||X||_1; default: the truth's")
     parser.add_argument("--data-seed", type=int, default=0, help="of the generated covariance")
@@ -143,6 +150,7 @@ def _covariance(options: argparse.Namespace) -> Problem:
         options.n,
         data=data,
         batch=200 if options.batch is None and data is None else options.batch,
+        sampling=options.sampling,
         trace=options.trace,
         l1_radius=options.l1_radius,
         seed=options.data_seed,

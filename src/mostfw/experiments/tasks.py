@@ -126,6 +126,7 @@ def _completion(options: Any, exact: bool, sampled: bool, bare: bool, seed: int)
         radius=ratings.radius * options["radius_share"],
         batch=None if exact else options["batch"],
         constraint_batch=options["constraint_batch"] if sampled else None,
+        sampling="replacement",
         optimum=options.get("optimum"),
         truth=ratings.truth,
     )
@@ -140,6 +141,7 @@ def _logistic(options: Any, exact: bool, sampled: bool, bare: bool, seed: int) -
         *generated_labels(options["rows"], options["dimension"]),
         batch=None if exact else options["batch"],
         constraint_batch=options["constraint_batch"] if sampled else None,
+        sampling="replacement",
         optimum=options.get("optimum"),
     )
 

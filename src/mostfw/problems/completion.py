@@ -25,6 +25,7 @@ def completion(
     bounds: tuple[float, float] = (1.0, 5.0),
     batch: float | int | None = None,
     constraint_batch: float | int | None = None,
+    sampling: str = "shuffled",
     box_weight: float | None = None,
     optimum: float | None = None,
     truth: Any = None,
@@ -34,11 +35,12 @@ def completion(
     subject to bounds[0] <= X_ij <= bounds[1] for all entries.
 
     `entries` is (rows, columns, values), or a matrix with NaN where nothing is known. `radius`
-    bounds the sum of singular values. `batch` samples the observations; `constraint_batch` the
-    bounds, which makes the problem P+. `box_weight` is the weight of the bounds; by default it is
-    1/(number of observations), what one observation weighs in the mean, so that values of mu_c
-    near 1 serve at every size. With the `truth` T the metric `relative_error` is
-    ||X - T||^2/||T||^2. The answer is X moved into the bounds.
+    bounds the sum of singular values. `batch` samples the observations, in shuffled passes or as
+    in the paper (`sampling="replacement"`); `constraint_batch` the bounds, which makes the problem
+    P+. `box_weight` is the weight of the bounds; by default it is 1/(number of observations), what
+    one observation weighs in the mean, so that values of mu_c near 1 serve at every size. With the
+    `truth` T the metric `relative_error` is ||X - T||^2/||T||^2. The answer is X moved into the
+    bounds.
 
     >>> import numpy as np, mostfw as fw
     >>> known = np.array([[5.0, 5.0, np.nan], [5.0, np.nan, 1.0]])
@@ -71,7 +73,7 @@ def completion(
             raise ShapeError(f"the truth has shape {truth.shape}, but the matrix has {shape}.")
         metrics["relative_error"] = RelativeError(truth)
     return Problem(
-        objectives.EntryLoss(rows, columns, values.astype(dtype), batch=batch),
+        objectives.EntryLoss(rows, columns, values.astype(dtype), batch, sampling),
         domains.NuclearBall(shape, radius),
         [box],
         optimum=optimum,

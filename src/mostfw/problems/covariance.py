@@ -15,6 +15,7 @@ from ..constraints import Affine
 from ..errors import InvalidInputError, ShapeError
 from ..problem import Problem
 
+SAMPLINGS = ("shuffled", "replacement")
 LARGEST = 10**6  # a side whose square no machine holds
 
 
@@ -44,6 +45,7 @@ def covariance(
     factor: Any = None,
     data: Any = None,
     batch: float | int | None = 200,
+    sampling: str | None = None,
     trace: float | None = None,
     l1_radius: float | None = None,
     blocks: int = 10,
@@ -53,7 +55,9 @@ def covariance(
     """min E ||X - ww'||^2/2 over {X psd, tr X <= trace} subject to ||vec X||_1 <= l1_radius.
 
     The vectors come from a generated block-sparse W (give `n`), from N(0, FF') (`factor`), or are
-    the rows of `data`; with `n` or `factor` beside the data, W is their truth. The bounds default
+    the rows of `data`; with `n` or `factor` beside the data, W is their truth. `batch` rows of the
+    data are drawn a step, in shuffled passes (`sampling="shuffled"`, the default where there are
+    data) or with replacement ("replacement"); generated vectors never end. The bounds default
     to those of the truth (W, or the second moment of the data), so that it is feasible:
     trace = tr W and l1_radius = ||vec W||_1. The metric `relative_error` is ||X - W||^2/||W||^2,
     `l1_excess` is max(||vec X||_1 - l1_radius, 0)/l1_radius.
@@ -79,10 +83,12 @@ def covariance(
     known = truth is not None
     if data is not None:
         data = np.asarray(checks.data("data", data), dtype=dtype)
-        objective = objectives.Covariance(data=data, batch=batch)
+        passes = "shuffled" if sampling is None else sampling
+        objective = objectives.Covariance(data=data, batch=batch, sampling=passes)
         truth = truth if known else data.T @ data / len(data)
     else:
-        objective = objectives.Covariance(factor=factor, batch=batch)
+        drawn = "replacement" if sampling is None else sampling
+        objective = objectives.Covariance(factor=factor, batch=batch, sampling=drawn)
     trace = np.trace(truth) if trace is None else trace
     l1_radius = np.abs(truth).sum() if l1_radius is None else l1_radius
     trace = checks.number("trace", trace, above=0)

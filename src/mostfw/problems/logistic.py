@@ -22,6 +22,7 @@ def logistic(
     score_bound: float = 1.5,
     batch: float | int | None = None,
     constraint_batch: float | int | None = None,
+    sampling: str = "shuffled",
     optimum: float | None = None,
     dtype: Any = np.float64,
 ) -> Problem:
@@ -30,8 +31,9 @@ def logistic(
 
     The `labels` b_i are 1 and -1. A bound on the scores keeps every predicted chance away from 0
     and 1; with the defaults, the ball and some of the bounds act on `generated_labels`. `batch`
-    samples the data; `constraint_batch` the bounds, which makes the problem P+. It is not
-    quadratic, and the noise of its gradients depends on x.
+    samples the data, in shuffled passes or as in the paper (`sampling="replacement"`);
+    `constraint_batch` the bounds, which makes the problem P+. It is not quadratic, and the noise of
+    its gradients depends on x.
 
     >>> import mostfw as fw
     >>> from mostfw.problems.logistic import generated_labels
@@ -45,7 +47,7 @@ def logistic(
     score_bound = checks.number("score_bound", score_bound, above=0)
     bounds = sets.Box(-score_bound, score_bound)
     return Problem(
-        objectives.FiniteSum(_loss, {"feature": features, "label": labels}, batch=batch),
+        objectives.FiniteSum(_loss, {"feature": features, "label": labels}, batch, sampling),
         domains.L1Ball(features.shape[1], radius),
         [Affine(features, bounds, name="scores", batch=constraint_batch)],
         optimum=optimum,
