@@ -103,6 +103,31 @@ def test_multipliers_of_inequalities_stay_in_the_polar_direction(batch):
     np.testing.assert_array_equal(result.dual["sign"], result.dual["sign"].T)
 
 
+TRACKERS = {
+    f"{name}-{place}": tracker
+    for name, kind in fw.trackers.TRACKERS.items()
+    for place, tracker in enumerate(kind.examples())
+}
+
+
+@pytest.mark.parametrize("constraint_batch", [None, 9], ids=["whole", "sampled"])
+@pytest.mark.parametrize("name", TRACKERS)
+def test_every_tracker_composes_with_it(name, constraint_batch):
+    method = fw.Method(
+        name,
+        TRACKERS[name],
+        fw.schedules.Power(2, shift=1),
+        smoothing=fw.smoothing.AugmentedLagrangian(1 / 8, scaled=True),
+        constraints="whole" if constraint_batch is None else "sampled",
+    )
+    posed = clustering_problem(batch=6, constraint_batch=constraint_batch).core()
+    result = fw.solve(posed, method, iterations=400, record=[8], progress=False, certify=False)
+    early, last = (max(r.relative_violation.values()) for r in result.history)
+    assert last < 0.3 * early
+    assert np.abs(result.dual["rows"]).min() > 0
+    assert result.dual["sign"].max() <= 0 < -result.dual["sign"].min()
+
+
 def test_multipliers_of_triangles_are_where_rows_are():
     result = fw.solve(cut_problem(), "cgal", iterations=200, progress=False)
     dual = result.dual["triangles"]
