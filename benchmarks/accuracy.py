@@ -166,7 +166,7 @@ def measured(task: Task, seeds: int | None) -> dict[str, Any]:
         "seeds": len(ends),
         "gap": float(gap),
         "violation": violation,
-        "bound": _bound([result for result, _ in ends], problem),
+        "bound": bound_below([result for result, _ in ends], problem),
         "seconds": float(np.median([result.seconds for result, _ in ends])),
         "wanted": {"gap": task.gap, **task.violation},
         "met": bool(abs(gap) <= task.gap)
@@ -178,7 +178,7 @@ def seen(record: fw.Record, name: str) -> float:
     return record.metrics[name] if name in record.metrics else record.relative_violation[name]
 
 
-def _bound(results: list[fw.Result], problem: fw.Problem) -> float | None:
+def bound_below(results: list[fw.Result], problem: fw.Problem) -> float | None:
     """How far below the optimum the certified bounds are, relative to it: the median."""
     optimum = problem.optimum
     lower = [r.certificate.lower for r in results if r.certificate is not None]

@@ -3,8 +3,9 @@
 Every method runs on every problem as it is, and with 13 constants in the problem's own units
 (beta_0 or 1/mu_c from 4^-6 to 4^6), all side by side as one sweep. Reported is the merit at the
 end, |relative gap| + violations in the problem's units, as a median over the last record points,
-against the best of the grid. Five problems are drawn at random; `--draw 11` are those on which the
-constants were chosen, the default draw was not looked at before.
+against the best of the grid, and how many times that best each constant has. Five problems are
+drawn at random; `--draw 11` are those on which the constants were chosen, the default draw was not
+looked at before.
 """
 
 from __future__ import annotations
@@ -236,6 +237,21 @@ def _l1(rng: np.random.Generator, n: int) -> fw.Problem:
     )
 
 
+def by_constant(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The merit at each constant as so many times the best: docs/accuracy.md shows the middle."""
+    head = (f"1/{1 / strength:g}" if strength < 1 else f"{strength:g}" for strength in GRID)
+    table: list[tuple[str, ...]] = [("task", "method", *head, "best")]
+    for one in rows:
+        ratios = (times(merit / one["best"]) for merit in one["grid"])
+        table.append((one["task"], one["method"], *ratios, f"{one['best']:.1e}"))
+    return table
+
+
+def times(ratio: float) -> str:
+    """Three digits, and no power of ten below a thousand."""
+    return f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:.0f}"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tuning")
     parser.add_argument("--iterations", type=int, default=5000)
@@ -273,6 +289,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             print("  ".join(table[-1]), flush=True)
     print(aligned(table))
+    print("\nmerit at each constant, divided by the best:")
+    print(aligned(by_constant(rows)))
     given.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"machine": machine(), "iterations": iterations, "rows": rows}, indent=1)
     (given.out / "tuning.json").write_text(text + "\n", encoding="utf-8")

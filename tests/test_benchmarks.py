@@ -9,7 +9,18 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from benchmarks import growth, instances, lmo, memory, posed, rows, solvers, timing
+from benchmarks import (
+    growth,
+    instances,
+    lmo,
+    memory,
+    posed,
+    rows,
+    sampling,
+    solvers,
+    timing,
+    tuning,
+)
 from benchmarks.numpy_loops import (
     CovarianceLoop,
     KMeansLoop,
@@ -158,6 +169,14 @@ def test_verdict_turns_on_altered_numbers():
     assert lmo.verdict(altered, tight) == {"gap": False, "violation rows": True}
 
 
+def test_tuning_shows_every_constant_against_the_best():
+    grid = [2.0 * 3.0**place for place in range(len(tuning.GRID))]
+    head, row = tuning.by_constant([{"task": "a", "method": "b", "best": 2.0, "grid": grid}])
+    assert head[2:6] == ("1/4096", "1/1024", "1/256", "1/64")
+    assert head[-2:] == ("4096", "best")
+    assert row[:4] == ("a", "b", "1.0", "3.0") and row[-2:] == ("531441", "2.0e+00")
+
+
 def test_targets_of_solvers_are_theirs_or_the_loose_one():
     def found(gap, violation, status="optimal", x=True):
         attempt = posed.Attempt("SCS", 1e-3, status, 1.0, 0.1, np.eye(2) if x else None)
@@ -193,6 +212,18 @@ def test_posed_instances_are_ours(kind):
             assert (total > 1e-9) == (violation["l1"] > 1e-9)
         else:
             assert total == pytest.approx(sum(violation.values()), rel=1e-9)
+
+
+@pytest.mark.study
+def test_sampling_in_short(tmp_path, capsys):
+    sampling.main(["--quick", "--out", str(tmp_path)])
+    found = json.loads((tmp_path / "sampling.json").read_text())["rows"]
+    assert [row["draws"] for row in found] == [
+        "entries", "shuffled", "edges",
+        "entries", "shuffled", "entries, then whole", "entries, then whole, weight 1",
+    ]  # fmt: skip
+    assert all(np.isfinite([row["gap"], row["bound"]]).all() for row in found)
+    assert "bound below optimum" in capsys.readouterr().out
 
 
 @pytest.mark.slow
