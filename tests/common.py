@@ -58,6 +58,19 @@ def logistic_problem(batch=None, seed=0, rows=40, dimension=5):
     )
 
 
+def problem_for(method):
+    """Eight numbers, with the constraint and the samples that the method can handle."""
+    rules = []
+    if method.constraints != "none":
+        batch = 5 if method.constraints == "sampled" else None
+        rules = [fw.constraints.Affine(np.eye(8), fw.sets.Box(0.0, 1.0), batch=batch)]
+    data = np.arange(24.0).reshape(3, 8)
+    objective = fw.objectives.FiniteSum(lambda x, row: jnp.dot(row, x) ** 2, data, batch=1)
+    if method.tracker.needs_table and method.constraints == "sampled":
+        objective = fw.objectives.Linear(np.arange(8.0), batch=2)
+    return fw.Problem(objective, fw.domains.Simplex(8), rules)
+
+
 WITH_CONSTRAINTS = {
     "cut": cut_problem,
     "clustering": clustering_problem,

@@ -11,6 +11,7 @@ import scipy.sparse
 from benchmarks import instances
 
 import mostfw as fw
+from common import problem_for
 from mostfw import memory, resources
 from mostfw.frank_wolfe import advance, start
 from mostfw.trees import replaced
@@ -162,15 +163,7 @@ def test_what_fits_is_not_refused_and_takes_no_time():
 @pytest.mark.parametrize("name", fw.methods.names())
 def test_every_method_has_an_estimate_below_the_rough_one(name):
     method = fw.methods.get(name)
-    rules = []
-    if method.constraints != "none":
-        batch = 5 if method.constraints == "sampled" else None
-        rules = [fw.constraints.Affine(np.eye(8), fw.sets.Box(0.0, 1.0), batch=batch)]
-    data = np.arange(24.0).reshape(3, 8)
-    objective = fw.objectives.FiniteSum(lambda x, row: jnp.dot(row, x) ** 2, data, batch=1)
-    if method.tracker.needs_table and method.constraints == "sampled":
-        objective = fw.objectives.Linear(np.arange(8.0), batch=2)
-    problem = fw.Problem(objective, fw.domains.Simplex(8), rules)
+    problem = problem_for(method)
     need = memory.estimate(problem, method)
     assert 3 * 64 <= need.state <= need.total < memory._rough_bytes(problem, method)
 

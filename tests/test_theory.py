@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mostfw as fw
+from common import problem_for
 from mostfw import theory
 from mostfw.errors import InvalidInputError, UnknownNameError
 from mostfw.theory import RATES, Constants, most_fw, most_fw_plus, rate, recursion_bound, remark_3
@@ -357,6 +359,23 @@ def test_trimmed_rates():
         assert trimmed.gap_exponent == kept
         if kept is not None:
             assert trimmed.violation_exponent == plain.violation_exponent
+
+
+@pytest.mark.parametrize("name", fw.methods.names())
+def test_lmo_errors_fall_at_least_as_fast_as_the_rate_that_is_claimed(name):
+    """docs/lmo.md: an error of k^-b adds O(k^-b) to the gap."""
+    for trim in ("", "t-"):
+        method = fw.methods.get(trim + name)
+        claimed = rate(trim + name).gap_exponent
+        exponent = float(method.bind(problem_for(method)).lmo_error.exponent)
+        assert claimed is None or exponent >= -claimed, trim
+
+
+@pytest.mark.parametrize("b", [1 / 6, 0.2, 1 / 4])
+def test_lmo_errors_of_remark_3(b):
+    method = fw.methods.most_fw_plus(b=b)
+    exponent = float(method.bind(problem_for(method)).lmo_error.exponent)
+    assert exponent == pytest.approx(-float(remark_3(b)[0]), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["", "most", "t-", "t-t-most-fw", "MOST-FW", "most-fw++"])

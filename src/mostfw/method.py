@@ -17,7 +17,7 @@ from .oracles import FirstOrder, ZerothOrder
 from .problem import Problem
 from .scaling import Units
 from .schedules import Constant, Power, Schedule
-from .smoothing import Smoothing
+from .smoothing import Penalty, Smoothing
 from .terms import Term
 from .trackers import Averaging, Exact, Tracker
 from .trees import Point, replaced
@@ -29,7 +29,8 @@ DIRECTIONS = ("auto", "formed", "applied")
 PRECISIONS = ("auto", "single", "full")
 LEAN_FROM = 256  # side of matrices from which reading less of them is worth what it takes
 FORMED_SHARE = 0.75  # of the device's memory that x, y and a formed direction may take
-# Kinds of constraints that a method can handle, with the exponent of the best rate known for each.
+# Kinds of constraints that a method can handle, with the exponent of the best rate known for each;
+# of sampled ones, by a tracker whose variance does not fall as fast as that of whole ones.
 BEST_RATES = {"none": 1.0, "whole": 1 / 2, "sampled": 1 / 4}
 # Augmented Lagrangians are faster than what is proved: with sampled and with exact gradients, by
 # measurement (mcp100, 20,000 steps of cgal: a gap of 0.56% with 1/2, 0.02% with 3/4).
@@ -179,10 +180,21 @@ class Method(eqx.Module):
 
     def _own_lmo_error(self) -> Schedule:
         share = LMO_SHARE if self.lmo_tolerance is None else 0.0
-        rate = BEST_RATES[self.constraints]
-        if self.smoothing is not None and self.smoothing.dual:
-            rate = DUAL_RATES[isinstance(self.tracker, Exact)]
-        return Power(share, exponent=rate)
+        return Power(share, exponent=self._own_rate())
+
+    def _own_rate(self) -> float:
+        """The exponent of the rate that the method has at best, as its parts tell it."""
+        smoothing = self.smoothing
+        if smoothing is not None and smoothing.dual:
+            return DUAL_RATES[isinstance(self.tracker, Exact)]
+        if self.constraints != "sampled":
+            return BEST_RATES[self.constraints]
+        if self.tracker.reduces:
+            return BEST_RATES["whole"]
+        # of drawn rows with mu_k = mu_c/(k+1)^b the gap falls like k^(b - 1/2) (Remark 3)
+        mu = smoothing.mu if isinstance(smoothing, Penalty) else None
+        exponent = float(mu.exponent) if isinstance(mu, Power) else BEST_RATES["sampled"]
+        return max(BEST_RATES["sampled"], 1 / 2 - exponent)
 
     def _symmetric(self, problem: Problem) -> bool:
         """Whether a direction is one symmetric matrix over a Spectrahedron as it comes."""

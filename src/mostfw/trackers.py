@@ -41,6 +41,7 @@ class Tracker(eqx.Module):
     needs_table: ClassVar[bool] = False  # stores a number a summand
     holds: ClassVar[bool] = False  # its memory between the two points is what it held back there
     drifts: ClassVar[bool] = False  # y changes by `scaled` and `add` alone: its way can be bounded
+    reduces: ClassVar[bool] = False  # its variance falls so fast that drawn rows cost no rate
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
         """The memory before the first iteration."""
@@ -76,6 +77,7 @@ class Exact(Tracker):
     """
 
     needs_whole: ClassVar[bool] = True
+    reduces: ClassVar[bool] = True
     drifts: ClassVar[bool] = True  # not at all, where it is known
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
@@ -227,6 +229,7 @@ class Spider(Tracker):
 
     needs_whole: ClassVar[bool] = True
     needs_sum: ClassVar[bool] = True
+    reduces: ClassVar[bool] = True
 
     def _epoch(self, k: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Whether an epoch starts at k, and its length: the highest power of two in k."""
@@ -268,6 +271,7 @@ class Snapshot(Tracker):
 
     needs_whole: ClassVar[bool] = True
     needs_sum: ClassVar[bool] = True
+    reduces: ClassVar[bool] = True
     growth: int = eqx.field(static=True, default=96)
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
@@ -313,6 +317,7 @@ class Table(Tracker):
     """
 
     needs_table: ClassVar[bool] = True
+    reduces: ClassVar[bool] = True
     unbiased: bool = eqx.field(static=True, default=False)
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
