@@ -1,6 +1,9 @@
 """Small problems that several test files use."""
 
 import inspect
+import json
+import subprocess
+import sys
 
 import jax.numpy as jnp
 import numpy as np
@@ -85,3 +88,10 @@ def with_unit_constant(name, **parameters):
         if constant in inspect.signature(function).parameters:
             parameters.setdefault(constant, 1.0)
     return fw.methods.get(name, **parameters)
+
+
+def modules_after(code):
+    """The modules of a new process that has run the code: `import mostfw` alone imports nothing."""
+    code = f"import json, sys\n{code}\nprint(json.dumps([*sys.modules]))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(out.stdout))
