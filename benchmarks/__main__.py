@@ -20,13 +20,14 @@ from . import (
     solvers,
     starting,
     steps,
+    sweeping,
     trimming,
     untuned,
 )
 from .rows import Case, Row, Settings, heading, machine
 
-# compiling comes last: it empties the caches that the others share
-PARTS = (steps, trimming, growth, solvers, untuned, precision, memory, starting)
+# what counts compiling comes last: it empties the caches that the others share
+PARTS = (steps, trimming, growth, solvers, untuned, precision, memory, sweeping, starting)
 
 
 def chosen(settings: Settings, words: Sequence[str]) -> list[Case]:

@@ -229,15 +229,35 @@ def test_a_failed_run_is_named_logged_and_tried_again(tmp_path, monkeypatch):
     assert runner.run_all(tmp_path, [part], tell=quiet) == []
 
 
-def test_sweeps_make_the_same_folders(out, tmp_path):
-    part = dataclasses.replace(TINY[1], methods=("most-fw",), trims=(), extra=())
+def test_sweeps_make_the_same_folders(out, tmp_path, monkeypatch):
+    honest, swept = runner.sweep, []
+
+    def watched(problem, methods, **options):
+        swept.append([method.name for method in methods])
+        return honest(problem, methods, **options)
+
+    monkeypatch.setattr(runner, "sweep", watched)
+    part = dataclasses.replace(TINY[1], methods=("most-fw",), extra=())
     assert runner.run_all(tmp_path, [part], sweeps=True, tell=quiet) == []
+    assert swept == [["most-fw"] * 2] * 2  # and not the trimmed ones, of which there are several
     single = {run.spec.folder: run for run in read_runs(out)}
     found = read_runs(tmp_path)
-    assert len(found) == 2 + 2
+    assert sum(run.spec.method == "t-most-fw" for run in found) > 1
     for run in found:
         if run.spec.stage == "tune":  # five steps: no near-tie of the LMO parts them yet
             assert run.gap() == pytest.approx(single[run.spec.folder].gap(), rel=1e-8)
+
+
+@pytest.mark.parametrize("room, sweeps", [(10**10, True), (None, False)])
+def test_figures_are_swept_where_arrays_go_to_an_accelerator(room, sweeps, tmp_path, monkeypatch):
+    """However it was chosen: by --device, by JAX_PLATFORMS, or by JAX itself."""
+    asked = []
+    monkeypatch.setattr(runner.resources, "accelerator_bytes", lambda: room)
+    monkeypatch.setattr(runner, "run_all", lambda *_, **given: asked.append(given["sweeps"]) or [])
+    monkeypatch.setattr("mostfw.cli.reproduce._report", lambda options: 0)
+    words = ["reproduce", "--quick", "--figure", "1", "--offline", "--out", str(tmp_path)]
+    assert main(words) == 0
+    assert asked == [sweeps]
 
 
 def test_progress_estimates_what_is_left():

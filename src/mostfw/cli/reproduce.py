@@ -53,7 +53,6 @@ def _reproduce(options: argparse.Namespace) -> int:
         seeds=options.seeds,
         download=not options.offline,
         literal=options.literal_bounds,
-        sweeps=options.device == "gpu",
     )
     for name in failed:
         print(f"FAILED: {out / 'runs' / name} (its log.txt says why)", file=sys.stderr)

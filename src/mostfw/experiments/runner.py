@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from .. import checks, resources
 from ..atomic import alone_in
 from ..errors import InvalidInputError
 from ..interruption import Interruption, listening
@@ -68,15 +68,16 @@ def reproduce(
     seeds: int | None = None,
     download: bool = True,
     literal: bool = False,
-    sweeps: bool = False,
+    sweeps: bool | None = None,
     tell: Callable[[str], None] = print,
 ) -> list[str]:
     """Runs the figures into `out`, continuing what is there; the names of runs that failed.
 
     A run that was killed is begun anew, a failed one is tried again, a complete one is kept.
     `literal` gives the covariance the paper's swapped bounds, for which its truth is infeasible.
-    `sweeps` runs the seeds or parameters of one method together in one compiled program, which
-    pays on a GPU, where a single small run is bound by latency.
+    `sweeps` runs the seeds or parameters of one method together in one compiled program: None does
+    so where arrays go to an accelerator by default, on which a small run is bound by latency. On a
+    CPU one run after the other takes less time (docs/speed.md).
 
     >>> from mostfw.experiments.runner import reproduce
     >>> reproduce("out", figures=[6])
@@ -96,7 +97,8 @@ def reproduce(
         data = opened(out, quick, chosen, download, literal)
         everything = plan(data, quick, seeds, literal)
         parts = [part for number in chosen for part in everything[number]]
-        return run_all(out, parts, sweeps=sweeps, tell=tell)
+        pays = resources.accelerator_bytes() is not None
+        return run_all(out, parts, sweeps=pays if sweeps is None else sweeps, tell=tell)
 
 
 def run_all(
@@ -210,12 +212,15 @@ class Runner:
 
 
 def _sweepable(specs: Sequence[Spec]) -> list[list[Spec]]:
-    """Specs that differ in the seed and in numbers of the method only, side by side."""
+    """Specs that differ in the seed and in numbers of the method only, side by side; trimmed ones
+    alone, for side by side every member makes the LMO calls that another one cannot skip."""
     groups: dict[str, list[Spec]] = {}
     for spec in specs:
         names = {n: v for n, v in spec.parameters.items() if not isinstance(v, int | float)}
         alike = dataclasses.replace(spec, seed=own_data(spec), parameters=names)
-        groups.setdefault(f"{alike.to_toml()} {sorted(spec.parameters)}", []).append(spec)
+        kind = f"{alike.to_toml()} {sorted(spec.parameters)}"
+        alone = spec.method.startswith("t-")
+        groups.setdefault(spec.folder if alone else kind, []).append(spec)
     return list(groups.values())
 
 
