@@ -1,5 +1,8 @@
 """The problem's own units: no change of the user's units changes what a method does."""
 
+import importlib
+import time
+
 import numpy as np
 import pytest
 
@@ -149,3 +152,35 @@ def test_a_penalty_measures_what_is_outside(limit, square):
     assert float(units.reaches[0]) == pytest.approx(square**0.5)
     plain = fw.scaling.measured(posed, objective)
     assert float(plain.weights[0]) == pytest.approx(5.0 / 16.0, rel=1e-6)
+
+
+def delayed(monkeypatch, name, seconds=0.7):
+    package, _, attribute = name.rpartition(".")
+    honest = getattr(importlib.import_module(package), attribute)
+
+    def later(*given, **options):
+        time.sleep(seconds)
+        return honest(*given, **options)
+
+    monkeypatch.setattr(name, later)
+
+
+@pytest.mark.parametrize("name", ["scaling.measured", "running.start"])
+def test_measuring_and_starting_count_as_compiling(name, monkeypatch):
+    """Each compiles programs of its own before the first step."""
+    once = fw.solve(problem(), "most-fw", iterations=2, progress=False)  # all else is compiled
+    delayed(monkeypatch, f"mostfw.{name}")
+    result = fw.solve(problem(), "most-fw", iterations=2, progress=False)
+    assert once.method.units is not None
+    assert result.compile_seconds > 0.7 > result.seconds
+
+
+@pytest.mark.parametrize("name", ["scaling.measured", "sweeps.start"])
+def test_they_count_in_sweeps(name, monkeypatch):
+    def sweep():
+        methods = ["most-fw"] * 2
+        return fw.sweep(problem(), methods, seeds=[0, 1], iterations=2, progress=False)
+
+    sweep()
+    delayed(monkeypatch, f"mostfw.{name}")
+    assert sum(result.compile_seconds for result in sweep()) > 0.7

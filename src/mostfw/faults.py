@@ -9,11 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .errors import NonFiniteError, UserCodeError
 from .frank_wolfe import State, direction, numbers_of
 from .maps import Function
 from .method import Method
 from .oracles import FirstOrder
 from .problem import Problem
+from .result import Result
 from .shuffling import Turn
 from .sight import Estimate, Sight
 from .terms import Term
@@ -124,3 +126,37 @@ def words_of(error: BaseException) -> str:
     """
     found = _LAST_LINE.findall(str(error))
     return found[-1].strip() if found else f"{type(error).__name__}: {error}"
+
+
+def user_error(
+    term: str, iteration: int, error: BaseException, result: Result | None
+) -> UserCodeError:
+    """What is raised where the user's code did; `result` is the run so far."""
+    return UserCodeError(
+        f"{term} failed at iteration {iteration}: {words_of(error)}. The run so far is on this "
+        "error as .result; continue it with warm_start=error.result.",
+        iteration=iteration,
+        result=result,
+    )
+
+
+def not_finite(term: str, iteration: int, result: Result | None) -> NonFiniteError:
+    """What is raised where a direction was not finite."""
+    return NonFiniteError(
+        f"{term} is NaN or infinite at iteration {iteration}. Check its function and data there; "
+        "the run so far is on this error as .result.",
+        iteration=iteration,
+        result=result,
+    )
+
+
+def value_not_finite(
+    label: str, value: float, iteration: int, result: Result | None
+) -> NonFiniteError:
+    """What is raised where directions were finite, but the objective's value was not."""
+    return NonFiniteError(
+        f"the value of {label} is {value} at the point of iteration {iteration}. Check its "
+        "function and data there; the run so far is on this error as .result.",
+        iteration=iteration,
+        result=result,
+    )

@@ -176,7 +176,7 @@ class Result:
     x: Any
     history: History
     seconds: float
-    compile_seconds: float
+    compile_seconds: float  # all before the first step: units measured, programs compiled
     seed: int
     state: State = dataclasses.field(repr=False)
     bounds: Bounds = dataclasses.field(repr=False)

@@ -20,7 +20,6 @@ from .errors import (
     CheckpointError,
     InvalidInputError,
     MostFWWarning,
-    NonFiniteError,
     PeerError,
     StreamError,
     UserCodeError,
@@ -61,11 +60,12 @@ class Run:
         if processes.count() > 1:
             _check_joint(problem, False)
         self.problem, self.chosen = problem, method
+        began = time.perf_counter()
         self.method = placement.placed(method.bind(problem), problem.structure)
         if seed is None:
             seed = 0 if warm_start is None else warm_start.seed
         self.seed = checks.whole("seed", seed, 0, 2**32 - 1)
-        self.seconds, self.compile_seconds = 0.0, 0.0
+        self.seconds = 0.0
         self.history = History()
         self.bounds = Bounds(problem)
         with problem.precision():
@@ -79,6 +79,8 @@ class Run:
                 self.state = continued(warm_start, problem, self.method)
                 self.history.extend(warm_start.history)
                 self.seconds = warm_start.seconds
+        # measuring the problem's units and making the state compile programs of their own
+        self.compile_seconds = time.perf_counter() - began
         self.first = self.done = int(self.state.k)
         self.seconds_before = self.seconds
         # A record that only the end of a piece of the run brings is none of the undisturbed one.
@@ -276,7 +278,7 @@ class Run:
             _check_joint(self.problem, self.black_box)
         self.state = self._advanced(self.done)  # compiles, and makes no step
         self.seen_first = self._measured()
-        self.compile_seconds = time.perf_counter() - began
+        self.compile_seconds += time.perf_counter() - began
 
     def _advance(self, until: int) -> None:
         spare = _copied(self.state) if self.black_box else None  # the loop gives its buffers away
@@ -447,13 +449,7 @@ class Run:
         return self._result(status, x) if self.history else None
 
     def _user_error(self, term: str, iteration: int, error: Exception) -> UserCodeError:
-        words = faults.words_of(error)
-        return UserCodeError(
-            f"{term} failed at iteration {iteration}: {words}. The run so far is on this error as "
-            ".result; continue it with warm_start=error.result.",
-            iteration=iteration,
-            result=self._so_far(),
-        )
+        return faults.user_error(term, iteration, error, self._so_far())
 
     def _fail(self) -> None:
         """The loop stopped at x_k because its direction is not finite: say which term broke."""
@@ -464,22 +460,12 @@ class Run:
         seen = self._evaluate(replaced(self.state, atom=atom, eta=jnp.zeros_like(self.state.eta)))
         if math.isfinite(float(seen[0])):
             self._noted(seen, k - 1)
-        raise NonFiniteError(
-            f"{term} is NaN or infinite at iteration {k}. Check its function and data there; "
-            "the run so far is on this error as .result.",
-            iteration=k,
-            result=self._failed(Status.NON_FINITE, self.state.x),
-        )
+        raise faults.not_finite(term, k, self._failed(Status.NON_FINITE, self.state.x))
 
     def _fail_value(self, value: float) -> None:
         """Directions were finite, but the objective is not at x_{k+1}, where the next step is."""
-        raise NonFiniteError(
-            f"the value of {self.problem.objective.label} is {value} at the point of iteration "
-            f"{self.done + 1}. Check its function and data there; the run so far is on "
-            "this error as .result.",
-            iteration=self.done + 1,
-            result=self._failed(Status.NON_FINITE, self.state.x),
-        )
+        result = self._failed(Status.NON_FINITE, self.state.x)
+        raise faults.value_not_finite(self.problem.objective.label, value, self.done + 1, result)
 
     def _minibatch(self, k: int) -> Any:
         return jax.tree.map(lambda leaf: leaf[k - self.fed], self.feed)

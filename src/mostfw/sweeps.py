@@ -80,10 +80,12 @@ def sweep(
     """
     check_budgets(iterations, None)
     check_callback(callback)
+    began = time.perf_counter()
     members, numbers = _members(problem, methods, seeds)
     points = record_points(record, 0, iterations)
     bar = Bar(0, iterations, progress)
     run = _Sweep(problem, members, numbers)
+    run.compile_seconds = (time.perf_counter() - began) / len(members)
     with problem.precision(), listening() as run.interruption, bar:
         return run.execute(points, callback, bar)
 
@@ -209,7 +211,7 @@ class _Sweep:
         began = time.perf_counter()
         self._advance(0)  # compiles, and makes no step
         jax.block_until_ready(_measures_of_all(self.on_device, self.state))
-        self.compile_seconds = (time.perf_counter() - began) / len(self.methods)
+        self.compile_seconds += (time.perf_counter() - began) / len(self.methods)
 
     def _advance(self, until: int) -> None:
         fixed = (self.core, self.stacked, self.keys, jnp.asarray(until, jnp.int32))
