@@ -221,3 +221,52 @@ def test_runs_are_those_with_a_stored_matrix():
     np.testing.assert_allclose(found.x, wanted.x, rtol=0, atol=1e-8)
     assert found.objective == pytest.approx(wanted.objective, rel=1e-8)
     assert found.violation == pytest.approx(wanted.violation, abs=1e-8)
+
+
+# The norm of all of D, from the points
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 40),
+    st.integers(1, 6),
+    st.sampled_from([0.0, 1e-3, 1.0, 1e4]),
+    st.sampled_from([0, 1, 3]),
+    st.integers(0, 2**31 - 1),
+)
+def test_the_norm_of_the_whole_is_that_of_the_matrix(n, features, offset, copies, seed):
+    """Clouds, clouds far from the origin, some points far from the others, and points twice."""
+    rng = np.random.default_rng(seed)
+    points = offset + rng.standard_normal((n, features)) * 10.0 ** rng.integers(-3, 4, (n, 1))
+    points = np.concatenate([points, *[points[:1]] * copies])
+    held = SquaredDistances(points).points
+    exact = np.linalg.norm(((held[:, None] - held[None]) ** 2).sum(axis=2))
+    assert float(SquaredDistances(points).whole_norm()) == pytest.approx(exact, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("power", [-60, -20, 20, 30])
+def test_powers_of_two_keep_the_digits_of_the_norm(power, dtype):
+    points = points_of(30, 4, seed=3, dtype=dtype)
+    plain = SquaredDistances(points).whole_norm()
+    scaled = SquaredDistances(points * dtype(2.0**power)).whole_norm()
+    assert scaled.dtype == dtype
+    assert float(scaled) == float(plain) * 4.0**power
+
+
+def test_equal_points_have_no_distances():
+    assert float(SquaredDistances(np.full((7, 3), 0.1)).whole_norm()) == 0.0
+
+
+def test_points_apart_by_a_rounding_have_their_norm():
+    points = np.array([[1.0], [1.0 + 2.0**-52], [1.0]])
+    assert float(SquaredDistances(points).whole_norm()) == 2 * 2.0**-104
+
+
+def test_the_units_of_a_problem_form_no_distances(monkeypatch):
+    """A method without parameters measures them, at any size: what else is n x n is the point."""
+    posed = fw.problems.kmeans(points_of(40, 3), 2, batch=5)
+    want = 2 * np.linalg.norm(squared_distances(points_of(40, 3)))  # atoms have the trace 2
+    monkeypatch.setattr(SquaredDistances, "matrix", property(lambda _: pytest.fail("formed")))
+    jax.clear_caches()
+    assert float(fw.methods.most_fw().bind(posed).units.value) == pytest.approx(want, rel=1e-9)

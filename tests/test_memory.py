@@ -12,7 +12,7 @@ from benchmarks import instances
 
 import mostfw as fw
 from common import problem_for
-from mostfw import memory, resources
+from mostfw import memory, resources, scaling
 from mostfw.frank_wolfe import advance, start
 from mostfw.trees import replaced
 
@@ -64,6 +64,25 @@ def test_the_estimate_is_that_of_the_compiled_program(build, name):
     problem, method = build(500), fw.methods.get(name)
     need = memory.estimate(problem, method)
     assert need.state + need.step == pytest.approx(compiled_bytes(problem, method), rel=0.25)
+
+
+def measuring_bytes(problem):
+    """What the program that measures a problem's units makes."""
+    with problem.precision():
+        device = problem.on_device()
+        rows = tuple(scaling._row_weights(c, device) for c in device.constraints)
+        lowered = scaling._lengths.lower(device, problem.objective, rows, None, True)
+        analysis = lowered.compile().compiled.memory_analysis()
+    return analysis.temp_size_in_bytes + analysis.output_size_in_bytes
+
+
+@pytest.mark.slow
+@pytest.mark.exact
+@pytest.mark.parametrize("build", [kmeans, lambda n: kmeans(n, plus=True), covariance, max_cut])
+def test_the_estimate_of_measuring_is_that_of_the_compiled_program(build):
+    problem = build(500)
+    estimated = memory._units_bytes(problem)
+    assert estimated == pytest.approx(measuring_bytes(problem), rel=0.25)
 
 
 def huge_graph(n=100_000):

@@ -107,6 +107,11 @@ class Term(eqx.Module):
         do not tell."""
         return None
 
+    def whole_norm(self) -> jax.Array | None:
+        """The norm of the gradient of the whole sum, where it is the same at every point and known
+        without forming it; else None."""
+        return None
+
     @abc.abstractmethod
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         """y + c times the gradient of the whole sum at x."""

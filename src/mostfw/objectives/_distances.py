@@ -28,7 +28,7 @@ class SquaredDistances(LinearForm):
 
     It samples as `Linear(D)` does (`sampling` too) and holds the points, never D: a draw costs a
     distance for each of its entries. Only the gradient of the whole forms D, and drops it after
-    use.
+    use; its norm follows from the points.
 
     >>> import numpy as np, mostfw as fw
     >>> objective = fw.objectives.SquaredDistances([[0.0], [1.0], [5.0]], batch=4)
@@ -81,6 +81,27 @@ class SquaredDistances(LinearForm):
 
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         return trees.plus(y, c, self.matrix)
+
+    def whole_norm(self) -> jax.Array:
+        """||D||, in the time and room of the points: the sum of (s_i + s_j - 2 p_i'p_j)^2, s the
+        squares, is 2n sum s^2 + 2 (sum s)^2 + 4 ||P'P||^2 - 8 (P's)'(P'1).
+
+        About the mean the last part is rounding, so nothing cancels. The mean is taken of
+        differences to the first point, which are exact where points are nearly equal.
+        """
+        points = jnp.asarray(self.points)
+        points = points - points[:1]
+        largest = jnp.max(jnp.abs(points), initial=0)
+        points = points / jnp.where(largest > 0, largest, 1)  # no square overflows or vanishes
+        points = points - jnp.mean(points, axis=0)
+        squares = jnp.sum(points**2, axis=1)
+        parts = (
+            2 * self.side * jnp.sum(squares**2),
+            2 * jnp.sum(squares) ** 2,
+            4 * jnp.sum(dot(points.T, points) ** 2),
+            -8 * jnp.sum(dot(squares, points) * jnp.sum(points, axis=0)),
+        )
+        return largest * (largest * jnp.sqrt(sum(parts)))
 
     def whole_value(self, x: Point) -> jax.Array:
         # D = A B' with A = [s, 1, -2P] and B = [1, s, P], s the squares: <A, X B> is <D, X>

@@ -217,6 +217,9 @@ class Linear(LinearForm):
     def add_whole(self, y: Point, c: Any, x: Point, numbers: Numbers) -> Point:
         return trees.plus(y, c, self.matrix)
 
+    def whole_norm(self) -> jax.Array:
+        return trees.norm(self.matrix)
+
     def whole_value(self, x: Point) -> jax.Array:
         return trees.inner(self.matrix, x)
 
