@@ -127,7 +127,8 @@ class ClusterMatrices(domains.Spectrahedron):
         rows = matrix.mean(axis=1)
         centred = matrix - rows[:, None] - rows[None, :] + rows.mean()
         found = domains.lowest_sum(centred, int(room))
-        value, proved, share = *found, room - int(room)
+        value, proved = found
+        share = room - int(room)
         if share:
             more = domains.lowest_sum(centred, int(room) + 1)
             value, proved = (1 - share) * value + share * more.value, proved and more.proved
