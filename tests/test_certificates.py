@@ -5,6 +5,7 @@ Optima come from an interior-point solver (Clarabel, by cvxpy), good to about 1e
 
 import json
 import math
+import time
 from fractions import Fraction
 
 import cvxpy as cp
@@ -19,7 +20,8 @@ import mostfw as fw
 from common import clustering_problem, cut_problem, logistic_problem
 from mostfw import bounds, certificates, intervals
 from mostfw.domains import DOMAINS, Domain, _least
-from mostfw.trees import structure_of
+from mostfw.joint_bounds import JointBounds
+from mostfw.trees import replaced, structure_of
 
 # The least value of a linear function over each domain
 
@@ -375,6 +377,46 @@ def test_bounds_on_the_way_stay_within_their_share_of_time(monkeypatch):
     assert result.certificate.lower >= result.bounds.lower
 
 
+def test_proved_and_numerical_bounds_are_kept_apart():
+    """What is told is never the number of one with the name of the other."""
+    held = bounds.Bounds(capped())
+    held.note(1.0, proved=True)
+    held.note(1.5, proved=False)
+    assert (held.lower, held.known(2.0, 0.0).kind) == (1.5, "numerical")
+    held.note(1.5 - 1e-9, proved=True)  # says as much, and is sure
+    assert (held.lower, held.known(2.0, 0.0).kind) == (1.5 - 1e-9, "proved")
+    held.note(1.7, proved=False)
+    for again in (held.continued(None, False), bounds.Bounds(capped())):
+        again.restore(json.loads(json.dumps(held.kept())), [])
+        assert (again.lower, again.proved) == (1.7, False)
+        again.note(1.6, proved=True)
+        assert (again.lower, again.proved) == (1.7, False)
+        again.note(1.7, proved=True)
+        assert again.proved
+
+
+def test_bounds_of_several_processes_do_not_take_over_the_word_proved():
+    """Of a run that a single process began, whose bound was proved."""
+    problem = capped()
+    first = fw.solve(problem, "cgal", iterations=20)
+    held, poor = JointBounds(problem), bounds.Bounds(problem)
+    poor.note(-5.0, proved=True)
+    held.restore(poor.kept(), [])
+    assert held.known(2.0, 0.0).kind == "proved"
+    with problem.precision():
+        held._take_turn(problem.on_device().core(), first.method, first.state, 1.0)
+    assert held.lower > 0
+    assert held.known(2.0, 0.0).kind == "numerical"
+
+
+def test_what_the_end_of_a_run_spends_is_counted():
+    result = fw.solve(capped(), "hfw", iterations=100)
+    on_the_way = result.bounds.spent
+    began = time.perf_counter()
+    assert result.certificate is not None
+    assert on_the_way < result.bounds.spent <= on_the_way + time.perf_counter() - began
+
+
 def test_certificates_can_be_switched_off():
     result = fw.solve(capped(), "hfw", iterations=100, certify=False)
     assert result.certificate is None
@@ -472,13 +514,67 @@ def test_a_function_without_a_derivative_does_not_end_the_run():
 # Infeasible problems
 
 
-@pytest.mark.parametrize("method", ["hfw", "most-fw", "cgal"])
+@pytest.mark.parametrize("method", ["hfw", "most-fw", "cgal", "most-al"])
 def test_an_infeasible_problem_is_recognised(method):
     result = fw.solve(capped(limit=0.4), method, iterations=5000)
     assert result.status is fw.Status.INFEASIBLE
     assert str(result.status).startswith("infeasible (suspected)")
     assert "on the whole domain" in result.evidence
     assert result.certificate is None
+
+
+@pytest.mark.parametrize("method", ["most-fw+", "most-al+"])
+def test_an_infeasible_problem_is_recognised_by_samples_of_its_rows(method):
+    """In P+, which asks for all rows that are sampled."""
+    rule = fw.constraints.Affine(np.eye(4), fw.sets.Box(-np.inf, 0.2), name="limit", batch=1)
+    objective = fw.objectives.Linear(np.array([3.0, 1.0, 2.0, 4.0]))
+    problem = fw.Problem(objective, fw.domains.Simplex(4), [rule])
+    result = fw.solve(problem, method, iterations=5000)
+    assert result.status is fw.Status.INFEASIBLE
+    assert "on the whole domain" in result.evidence
+
+
+def infeasible_by_samples(kind, limit=0.2):
+    rule = fw.constraints.Affine(np.eye(3), fw.sets.Box(-np.inf, limit), name="limit")
+    made = sampled_problem() if kind == "sampled" else online_problem(minibatches)
+    return fw.Problem(made.objective, made.domain, [rule], dtype=np.float64)
+
+
+@pytest.mark.parametrize("method", ["most-fw", "most-al"])
+@pytest.mark.parametrize("kind", ["sampled", "online"])
+def test_an_infeasible_problem_is_recognised_without_its_objective(kind, method):
+    """Rays are of the constraints alone."""
+    result = fw.solve(infeasible_by_samples(kind), method, iterations=2000)
+    assert result.status is fw.Status.INFEASIBLE
+    assert "on the whole domain" in result.evidence
+    assert result.certificate is None
+
+
+@pytest.mark.parametrize("kind", ["sampled", "online"])
+def test_a_barely_feasible_problem_of_samples_raises_no_alarm(kind, monkeypatch):
+    monkeypatch.setattr(bounds.Bounds, "stalled", True)
+    result = fw.solve(infeasible_by_samples(kind, limit=1 / 3), "most-al", iterations=500)
+    assert result.status is fw.Status.ITERATIONS
+
+
+class Hasty(fw.domains.Simplex):
+    """Its LMO takes the first corner, and so its least value is far too high."""
+
+    least = Domain.least
+
+    def lmo(self, direction, *, key=None, start=None, tolerance=0.0):
+        found = super().lmo(jnp.arange(1.0, 1 + direction.size))
+        return replaced(found, value=direction[0] * self.total)
+
+
+def test_a_least_value_that_is_not_proved_raises_no_alarm():
+    """x = (0, 1) keeps the constraint; by the LMO's word all of the domain is on the other side."""
+    rule = fw.constraints.Affine(np.eye(2)[:1], fw.sets.Box(-np.inf, 0.5), name="limit")
+    problem = fw.Problem(fw.objectives.Linear(np.array([3.0, 1.0])), Hasty(2), [rule])
+    result = fw.solve(problem, "cgal", iterations=2000)
+    assert result.relative_violation["limit"] > 0.1
+    assert result.status is fw.Status.ITERATIONS
+    assert result.bounds.infeasible is None
 
 
 @pytest.mark.parametrize("method", ["hfw", "cgal"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -22,6 +24,7 @@ from .certificates import (
     Minorant,
     look_at_state,
     proves,
+    ray_at_state,
     seen_at,
 )
 from .errors import StreamError
@@ -61,7 +64,7 @@ class Bounds:
 
     def __init__(self, problem: Problem, certify: bool | None = None, eager: bool = False) -> None:
         self.problem, self.eager = problem, eager
-        self.lower, self.proved = -math.inf, False
+        self._lowers = {PROVED: -math.inf, NUMERICAL: -math.inf}
         self.upper: float | None = None
         self.infeasible: str | None = None
         self.reason = _refusal(problem, certify)
@@ -76,15 +79,16 @@ class Bounds:
     def continued(self, certify: bool | None, eager: bool) -> Bounds:
         """For another run of the same problem, which what is known already holds for."""
         fresh = Bounds(self.problem, certify, eager)
-        fresh.lower, fresh.proved, fresh.upper = self.lower, self.proved, self.upper
+        fresh._lowers, fresh.upper = dict(self._lowers), self.upper
         fresh._violations = list(self._violations)
         return fresh
 
     def kept(self) -> dict[str, Any]:
         """What a checkpoint keeps of them, as JSON: all but the averaged multipliers."""
         return {
-            "lower": self.lower if math.isfinite(self.lower) else None,
+            "lower": _or_none(self.lower),
             "proved": self.proved,
+            "proved_lower": _or_none(self._lowers[PROVED]),
             "upper": self.upper,
             "infeasible": self.infeasible,
             "spent": self.spent,
@@ -93,8 +97,11 @@ class Bounds:
     def restore(self, kept: dict[str, Any], violations: list[tuple[int, float]]) -> None:
         """Takes up what `kept` gave, and what was seen at record points."""
         lower, upper, infeasible = kept["lower"], kept["upper"], kept["infeasible"]
-        self.lower = -math.inf if lower is None else float(lower)
-        self.proved, self.spent = bool(kept["proved"]), float(kept["spent"])
+        if lower is not None:
+            self.note(float(lower), bool(kept["proved"]))
+        if kept.get("proved_lower") is not None:
+            self.note(float(kept["proved_lower"]), proved=True)
+        self.spent = float(kept["spent"])
         self.upper = None if upper is None else float(upper)
         self.infeasible = None if infeasible is None else str(infeasible)
         self._violations = violations
@@ -104,6 +111,22 @@ class Bounds:
         held = copy.copy(self)
         held.problem = problem
         return held
+
+    def note(self, lower: float, proved: bool) -> None:
+        """A bound. Those that are proved and those that are not are kept apart."""
+        kind = PROVED if proved else NUMERICAL
+        self._lowers[kind] = max(self._lowers[kind], lower)
+
+    @property
+    def lower(self) -> float:
+        """The best bound: of those that are proved, unless another says notably more."""
+        return self._lowers[PROVED if self.proved else NUMERICAL]
+
+    @property
+    def proved(self) -> bool:
+        """Whether that bound is proved."""
+        proved, numerical = self._lowers[PROVED], self._lowers[NUMERICAL]
+        return proved >= numerical - CLOSE_ENOUGH * abs(numerical)
 
     @property
     def exact(self) -> bool:
@@ -121,10 +144,10 @@ class Bounds:
     ) -> None:
         """A record point: looks if there is time. `problem` is the loop's, on the device."""
         self._violations.append((int(state.k), violation))
-        if not self._due(seconds, last) or self.reason or not self.exact:
+        if not self._due(seconds, last) or self.reason or not (self.exact or self.stalled):
             return
         began = time.perf_counter()
-        first = self._looks == 0 or (self.stalled and not self._separated)
+        first = (self.exact and self._looks == 0) or (self.stalled and not self._separated)
         self._take_turn(problem, method, state, seconds)
         whole = time.perf_counter() - began
         # All but the least values of a turn that does something first is compiling.
@@ -133,15 +156,14 @@ class Bounds:
         self.spent += self._turn
 
     def _take_turn(self, problem: Problem, method: Method, state: State, seconds: float) -> None:
-        look = self._look(problem, method, state)
-        if look is None:
-            return
-        self._try(look.minorant())
+        look = self._look(problem, method, state) if self.exact else None
+        if look is not None:
+            self._try(look.minorant())
         if self._looks > 1 and self._average is not None:
             self._try(self._average.minorant())
-        if self.stalled:
-            self._separate(problem, method, state, look)
-        if self.eager:
+        if self.stalled and not self.reason:
+            self._separate(problem, method, state)
+        if self.eager and look is not None:
             self._improve(look, (EAGER_SHARE * seconds - self.spent) / 2)
             x = jax.tree.map(np.asarray, current(problem, state))
             self._descend(self._feasible(x, self._violations[-1][1]))
@@ -167,10 +189,9 @@ class Bounds:
 
     def conclude(self, problem: Problem, method: Method, state: State) -> None:
         """The end of a run: if its violation did not fall, whether it could have."""
-        if not self.reason and self.exact and self.stalled and self.infeasible is None:
-            look = self._look(problem, method, state)
-            if look is not None:
-                self._separate(problem, method, state, look)
+        if not self.reason and self.stalled and self.infeasible is None:
+            with self._counted():
+                self._separate(problem, method, state)
 
     def certificate(
         self, method: Method, state: State, x: Point, violation: float, seconds: float
@@ -180,6 +201,12 @@ class Bounds:
             self.reason = f"the problem has no optimum: {self.infeasible}"
         if self.reason:
             return None
+        with self._counted():
+            return self._last(method, state, x, violation, seconds)
+
+    def _last(
+        self, method: Method, state: State, x: Point, violation: float, seconds: float
+    ) -> Certificate | None:
         feasible = self._feasible(x, violation)
         if not self.exact:
             nearest = feasible[0] if feasible else None
@@ -229,9 +256,15 @@ class Bounds:
         began = time.perf_counter()
         found = minorant.least(self.problem)
         self._cost = time.perf_counter() - began
-        if found.value > self.lower:
-            self.lower, self.proved = found.value, found.proved
+        self.note(found.value, found.proved)
         return found.value
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """What the end of a run spends on its bounds counts as what was spent on the way."""
+        began = time.perf_counter()
+        yield
+        self.spent += time.perf_counter() - began
 
     def _improve(self, look: Look, seconds: float) -> None:
         """The multipliers as they are, none, their average, what lies between; then each
@@ -274,15 +307,19 @@ class Bounds:
     def _evaluations(self, until: float) -> int:
         return min(100, int((until - time.perf_counter()) / max(self._cost, 1e-6)))
 
-    def _separate(self, problem: Problem, method: Method, state: State, look: Look) -> None:
-        """Looks whether the multipliers separate the domain's image from the set."""
+    def _separate(self, problem: Problem, method: Method, state: State) -> None:
+        """Looks whether the multipliers separate the domain's image from the set. Only a least
+        value that is proved can show it: any other may be above what the domain has."""
         self._separated = True
-        rays = [look.ray(), (self._average or look).ray()]
+        rays = [ray_at_state(problem, method, state)]
+        if self._average is not None:
+            rays.append(self._average.ray())
         if method.smoothing is not None and method.smoothing.dual:
-            rays.append(look_at_state(problem, method, state, residual=True).ray())
+            rays.append(ray_at_state(problem, method, state, residual=True))
         for ray in rays:
-            least, most = self.problem.domain.least(ray.slope).value, -ray.offset
-            if least - most > SEPARATED[str(problem.dtype)] * (abs(least) + abs(most)):
+            (least, proved), most = self.problem.domain.least(ray.slope), -ray.offset
+            margin = SEPARATED[str(problem.dtype)] * (abs(least) + abs(most))
+            if proved and least - most > margin:
                 now, violation = self._violations[-1]
                 self.infeasible = (
                     f"the violation, {violation:.2g}, has not fallen since iteration {now // 4}, "
@@ -311,6 +348,11 @@ class Bounds:
         except StreamError as error:
             self.reason = f"a confidence interval needs fresh minibatches: {error}"
             return None
+
+
+def _or_none(number: float) -> float | None:
+    """For JSON."""
+    return number if math.isfinite(number) else None
 
 
 def _refusal(problem: Problem, certify: bool | None) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -200,10 +200,18 @@ def _sum(base: Minorant, rays: tuple[Minorant, ...], weights: Iterable[float] | 
     return base
 
 
-def look_at_state(problem: Problem, method: Method, state: State, residual: bool = False) -> Look:
-    """The look at x_{k+1} with the state's multipliers; with `residual`, those of a penalty, which
-    point from the set to Gx, whatever the method carries. `problem` is on the device."""
-    return fetched(problem, parts_of_state(problem, method, state, residual))
+def look_at_state(problem: Problem, method: Method, state: State) -> Look:
+    """The look at x_{k+1} with the state's multipliers. `problem` is on the device."""
+    return fetched(problem, parts_of_state(problem, method, state))
+
+
+def ray_at_state(
+    problem: Problem, method: Method, state: State, residual: bool = False
+) -> Minorant:
+    """The multipliers alone, for which nothing of the objective need be known; with `residual`,
+    those of a penalty, which point from the set to Gx, whatever the method carries."""
+    parts, fetch = _rays_of_state(problem, method, state, residual), _fetching(problem)
+    return functools.reduce(lambda a, b: a.plus(1.0, b), map(fetch, parts))
 
 
 def lower_bound(problem: Problem, x: Any, multipliers: Mapping[str, Any] | None = None) -> Least:
@@ -248,28 +256,35 @@ def proves(problem: Problem) -> bool:
     return problem.dtype == np.float64
 
 
+class Part(NamedTuple):
+    """A minorant before it is fetched from the device."""
+
+    offset: jax.Array
+    slope: Point
+    size: jax.Array  # of what the offset sums up, for its rounding
+    length: jax.Array | None  # the norm of what the slope sums up; None where not known
+
+
 class Parts(NamedTuple):
     """A look before it is fetched from the device."""
 
     value: jax.Array
-    along: jax.Array  # <g, x>
-    gradient: Point
-    pulled: list[Point]  # G'l of each constraint
-    support: list[jax.Array]
-    sizes: list[jax.Array]  # of what the offsets of base and rays sum up, for their rounding
-    lengths: list[jax.Array | None]  # norms of what their slopes sum up; None where not known
+    base: Part
+    rays: list[Part]  # of each constraint
 
 
 @eqx.filter_jit
-def parts_of_state(problem: Problem, method: Method, state: State, residual: bool) -> Parts:
-    """The look at where a run stands; with `residual`, with the multipliers of a penalty."""
-    x = current(problem, state)
-    if residual:
-        numbers = numbers_of(method, state.k, state)
-        found = {c.name: c.multiplier(x, numbers) for c in method.weighted(problem)}
-    else:
-        found = multipliers(problem, method, state)
-    return _whole(problem, x, found)
+def parts_of_state(problem: Problem, method: Method, state: State) -> Parts:
+    """The look at where a run stands."""
+    return _whole(problem, current(problem, state), multipliers(problem, method, state))
+
+
+@eqx.filter_jit
+def _rays_of_state(problem: Problem, method: Method, state: State, residual: bool) -> list[Part]:
+    if not residual:
+        return _rays(problem, multipliers(problem, method, state))
+    x, numbers = current(problem, state), numbers_of(method, state.k, state)
+    return _rays(problem, {c.name: c.multiplier(x, numbers) for c in method.weighted(problem)})
 
 
 @eqx.filter_jit
@@ -286,45 +301,47 @@ def parts(
     problem: Problem, x: Point, value: jax.Array, gradient: Point, found: dict[str, jax.Array]
 ) -> Parts:
     """The look at x, where the objective has this value and gradient; `found` are multipliers."""
-    structure, tangent = problem.structure, problem.domain.tangent
-    gradient, pulled, support = tangent(gradient), [], []
+    gradient = problem.domain.tangent(gradient)
     magnitudes = functools.partial(jax.tree.map, jnp.abs)
-    sizes = [jnp.abs(value) + trees.inner(magnitudes(gradient), magnitudes(x))]
-    lengths: list[jax.Array | None] = [trees.norm(gradient)]
+    size = jnp.abs(value) + trees.inner(magnitudes(gradient), magnitudes(x))
+    base = Part(value - trees.inner(gradient, x), gradient, size, trees.norm(gradient))
+    return Parts(value, base, _rays(problem, found))
+
+
+def _rays(problem: Problem, found: dict[str, jax.Array]) -> list[Part]:
+    rays = []
     for constraint in problem.constraints:
-        the_set, multiplier = constraint.set, constraint.set.supported(found[constraint.name])
-        pulled.append(tangent(constraint.map.adjoint(multiplier, structure)))
-        support.append(the_set.support(multiplier))
-        sizes.append(the_set.support_size(multiplier, constraint.image))
-        lengths.append(constraint.map.adjoint_size(multiplier, structure))
-    return Parts(
-        value=value,
-        along=trees.inner(gradient, x),
-        gradient=gradient,
-        pulled=pulled,
-        support=support,
-        sizes=sizes,
-        lengths=lengths,
-    )
+        the_map, the_set = constraint.map, constraint.set
+        multiplier = the_set.supported(found[constraint.name])
+        rays.append(
+            Part(
+                offset=-the_set.support(multiplier),
+                slope=problem.domain.tangent(the_map.adjoint(multiplier, problem.structure)),
+                size=the_set.support_size(multiplier, constraint.image),
+                length=the_map.adjoint_size(multiplier, problem.structure),
+            )
+        )
+    return rays
 
 
 def fetched(problem: Problem, parts: Parts) -> Look:
     """On the host in float64, each offset less what rounding may have added to the minorant."""
+    fetch = _fetching(problem)
+    return Look(float(parts.value), fetch(parts.base), tuple(map(fetch, parts.rays)))
+
+
+def _fetching(problem: Problem) -> Callable[[Part], Minorant]:
     share = ROUNDING[str(problem.dtype)]
     reach = float(problem.domain.diameter) + _length(problem.domain.start(problem.dtype))
 
-    def minorant(offset: float, slope: Point, size: Any, length: Any) -> Minorant:
-        slope = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), slope)
+    def fetch(part: Part) -> Minorant:
+        slope = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), part.slope)
         # What cancels in a slope is no longer seen in it, but its rounding is.
-        summed = max(_length(slope), 0.0 if length is None else float(length))
-        offset -= share * (float(size) + reach * summed)
-        return Minorant(offset, slope, length is not None)
+        summed = max(_length(slope), 0.0 if part.length is None else float(part.length))
+        slack = share * (float(part.size) + reach * summed)
+        return Minorant(float(part.offset) - slack, slope, part.length is not None)
 
-    value = float(parts.value)
-    offsets = [value - float(parts.along), *(-float(support) for support in parts.support)]
-    slopes = [parts.gradient, *parts.pulled]
-    base, *rays = map(minorant, offsets, slopes, parts.sizes, parts.lengths)
-    return Look(objective=value, base=base, rays=tuple(rays))
+    return fetch
 
 
 def _length(tree: Point) -> float:

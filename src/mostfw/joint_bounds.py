@@ -62,7 +62,8 @@ class JointBounds(Bounds):
     def _take_turn(self, problem: Problem, method: Method, state: State, seconds: float) -> None:
         objective, lowers = _lowers(problem, method, state, float(problem.domain.diameter))
         self.objective = float(objective)
-        self.lower = max([self.lower, *filter(math.isfinite, map(float, lowers))])
+        for lower in filter(math.isfinite, map(float, lowers)):
+            self.note(lower, proved=False)
         self._looks += 1
 
     def conclude(self, problem: Problem, method: Method, state: State) -> None:
@@ -83,21 +84,20 @@ def _lowers(
     problem: Problem, method: Method, state: State, diameter: float
 ) -> tuple[jax.Array, list[jax.Array]]:
     """The objective, and the bounds without multipliers and with those of the state."""
-    parts = parts_of_state(problem, method, state, False)
+    parts = parts_of_state(problem, method, state)
     domain, dtype = problem.domain, str(problem.dtype)
-    base = parts.value - parts.along
-    reach = diameter + trees.norm(domain.start(problem.dtype))
-    slopes, offsets = [parts.gradient, *parts.pulled], [base, *(-s for s in parts.support)]
+    reach, summed = diameter + trees.norm(domain.start(problem.dtype)), [parts.base, *parts.rays]
     slack = [
-        size + reach * (trees.norm(slope) if length is None else length)
-        for slope, size, length in zip(slopes, parts.sizes, parts.lengths, strict=True)
+        part.size + reach * (trees.norm(part.slope) if part.length is None else part.length)
+        for part in summed
     ]
 
     def bound(terms: int) -> jax.Array:
-        slope = functools.reduce(lambda a, b: trees.plus(a, 1.0, b), slopes[:terms])
+        parts = summed[:terms]
+        slope = functools.reduce(lambda a, b: trees.plus(a, 1.0, b), [p.slope for p in parts])
         least = domain.lmo(
             slope, key=jax.random.PRNGKey(0), tolerance=Accuracy(TOLERANCE[dtype])
         ).value
-        return sum(offsets[:terms]) - ROUNDING[dtype] * sum(slack[:terms]) + least
+        return sum(p.offset for p in parts) - ROUNDING[dtype] * sum(slack[:terms]) + least
 
-    return parts.value, [jnp.asarray(bound(terms)) for terms in sorted({1, len(slopes)})]
+    return parts.value, [jnp.asarray(bound(terms)) for terms in sorted({1, len(summed)})]

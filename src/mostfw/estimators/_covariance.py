@@ -381,7 +381,8 @@ class SparseCovariance(SolvingEstimator):
         kept = target.kept(result.x)
         certificate = target.certificate(kept, result)
         bounds = Bounds(result.problem)
-        bounds.lower, bounds.proved, bounds.upper = certificate.lower, True, certificate.upper
+        bounds.note(certificate.lower, proved=True)
+        bounds.upper = certificate.upper
         self.result_, self.certificate_ = dataclasses.replace(result, bounds=bounds), certificate
         self.n_iter_, self._precision = result.iterations, None
         self.covariance_ = self._unit * kept
