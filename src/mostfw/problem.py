@@ -136,6 +136,10 @@ class Problem(eqx.Module):
         """What the loop needs and no more: other metrics or names must not compile it anew."""
         return replaced(self, optimum=None, metrics={}, answer=None, feasible=None, name="")
 
+    def to_measure(self) -> Problem:
+        """What a record needs and no more: other names or answers must not compile it anew."""
+        return replaced(self.core(), metrics=self.metrics)
+
     def on_device(self) -> Problem:
         """The same problem with its arrays on the device, or on those of the mesh that there is;
         floats in the problem's dtype."""

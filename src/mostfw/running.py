@@ -69,7 +69,7 @@ class Run:
         self.history = History()
         self.bounds = Bounds(problem)
         with problem.precision():
-            self.on_device = problem.on_device()
+            self.on_device = problem.on_device().to_measure()
             self.core = self.on_device.core()
             self.key = jax.random.PRNGKey(self.seed)
             self.scales = {c.name: c.rhs_norm() for c in problem.constraints}

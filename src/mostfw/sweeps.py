@@ -178,7 +178,7 @@ class _Sweep:
         self.interruption = Interruption()
         self.seconds, self.compile_seconds = 0.0, 0.0  # a member's share
         with problem.precision():
-            self.on_device = problem.on_device()
+            self.on_device = problem.on_device().to_measure()
             self.core = self.on_device.core()
             self.stacked = jax.tree.map(_stack, *methods)
             self.keys = jnp.stack([jax.random.PRNGKey(seed) for seed in seeds])
