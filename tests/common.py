@@ -95,3 +95,18 @@ def modules_after(code):
     code = f"import json, sys\n{code}\nprint(json.dumps([*sys.modules]))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(json.loads(out.stdout))
+
+
+def compiled_programs(monkeypatch):
+    """A list that grows with each program that is compiled."""
+    compiled = []
+    from jax._src import compiler
+
+    own = compiler.compile_or_get_cached
+
+    def counted(*args, **options):
+        compiled.append(1)
+        return own(*args, **options)
+
+    monkeypatch.setattr(compiler, "compile_or_get_cached", counted)
+    return compiled

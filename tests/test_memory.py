@@ -11,7 +11,7 @@ import scipy.sparse
 from benchmarks import instances
 
 import mostfw as fw
-from common import problem_for
+from common import compiled_programs, problem_for
 from mostfw import memory, resources, scaling
 from mostfw.frank_wolfe import advance, start
 from mostfw.trees import replaced
@@ -244,21 +244,6 @@ def fresh_problem(seed):
 
 def resident_bytes():
     return resources._named_number(resources.Path("/proc/self/status"), "VmRSS:") * 1024
-
-
-def compiled_programs(monkeypatch):
-    """A list that grows with each program that is compiled."""
-    compiled = []
-    from jax._src import compiler
-
-    own = compiler.compile_or_get_cached
-
-    def counted(*args, **options):
-        compiled.append(1)
-        return own(*args, **options)
-
-    monkeypatch.setattr(compiler, "compile_or_get_cached", counted)
-    return compiled
 
 
 @pytest.mark.slow
