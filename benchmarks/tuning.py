@@ -43,8 +43,7 @@ def merits(problem: fw.Problem, method: fw.Method, iterations: int) -> list[floa
     results = fw.sweep(
         problem, chosen, seeds=0, iterations=iterations, record=points, progress=False
     )
-    units = chosen[0].bind(problem).units
-    assert units is not None
+    units = fw.scaling.measured(problem, problem.objective)  # the same for all methods
     names = [constraint.name for constraint in problem.constraints]
     reaches = dict(zip(names, map(float, units.reaches), strict=True))
     return [

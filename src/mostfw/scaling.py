@@ -37,6 +37,7 @@ from .terms import Term
 
 POWER_STEPS = 4  # each makes ||Gz|| larger; the first two bring most
 LMO_ACCURACY = Accuracy(1e-3)
+SEEN = 1e-6  # of the right-hand side of equations: what is less is rounding, in float32 too
 DRAWS = 8  # samples of an objective that has no whole gradient
 
 
@@ -84,15 +85,28 @@ def measured(problem: Problem, term: Term, penalty: bool = False) -> Units:
         value = float(atom) * float(gradient)
     # A flat objective has no unit, nor has a broken one: the run itself will say so.
     value = value if 0 < value < math.inf else 1.0
-    squares = [_squared(*map(float, lengths)) for lengths in blocks]
+    squares = [
+        _squared(_right_side(c, weights), *map(float, lengths))
+        for c, weights, lengths in zip(problem.constraints, rows, blocks, strict=True)
+    ]
     reaches = tuple(map(math.sqrt, squares))
     return Units(value, tuple(value / square for square in squares), rows, reaches)
 
 
-def _squared(*lengths: float) -> float:
-    """One length, or the geometric mean of two, squared; one of 0 or beyond all says nothing."""
-    told = [length for length in lengths if 0 < length < math.inf]
-    return told[0] * told[-1] if told else 1.0
+def _squared(right: float, *lengths: float) -> float:
+    """One length, or the geometric mean of two, squared. One of 0 or beyond all says nothing, nor
+    does the rounding of an equation that every atom keeps: that one is as long as its right-hand
+    side, or 1."""
+    told = [length for length in lengths if SEEN * right < length < math.inf]
+    return told[0] * told[-1] if told else right**2 or 1.0
+
+
+def _right_side(constraint: Affine, weights: Any) -> float:
+    """||c|| of equations Gz = c, rows weighted; 0 for all else."""
+    if not (isinstance(constraint.set, Point) and constraint.map.stored):
+        return 0.0
+    value = np.broadcast_to(np.asarray(constraint.set.value, float), constraint.image)
+    return float(np.linalg.norm(value if weights is None else np.sqrt(weights) * value))
 
 
 def _first_minibatch(problem: Problem) -> Any:
