@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,6 +18,13 @@ WORKER = Path(__file__).with_name("sharded.py")
 # must tell each other all of x. Drawn ones need no more than what is drawn. A table that is a point
 # is made symmetric at each step.
 TELLS_ALL = {"cut/most-fw", "cut/most-al+", "kmeans/h-sag-cgm"}
+# What is gathered in a compiled loop, by how many numbers: vectors, and two points for triangles.
+GATHERED = {
+    "kmeans/t-most-fw": {64: 9},
+    "kmeans/most-al+": {64: 8},
+    "cut/most-fw": {24: 5, 2 * 24: 1, 24 * 24: 2},
+    "cut/most-fw+": {24: 5},
+}
 
 
 @pytest.fixture(scope="module", params=["few", pytest.param("all", marks=pytest.mark.study)])
@@ -68,6 +76,19 @@ def test_no_collective_has_a_matrix(found):
         sizes = [largest(*told) for told in one["collectives"]]
         assert sizes, case  # devices do tell each other things
         assert (max(sizes) >= limit) == (case in TELLS_ALL), case
+
+
+def test_only_the_collectives_that_are_expected(found):
+    """A better compiler may need fewer."""
+    for case, expected in GATHERED.items():
+        told = found["cases"][case]["collectives"]
+        kinds = {"all-gather", "all-reduce"} | ({"all-to-all"} if case in TELLS_ALL else set())
+        assert {kind for kind, _ in told} <= kinds, case
+        gathered = Counter(largest(*each) for each in told if each[0] == "all-gather")
+        assert gathered <= Counter(expected), case
+        assert gathered[found["cases"][case]["rows"]] > 0, case
+        summed = [largest(*each) for each in told if each[0] == "all-reduce"]
+        assert max(summed) <= DRAWN, case
 
 
 def test_a_device_holds_its_share(found):
