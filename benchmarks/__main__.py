@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
+import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from mostfw.atomic import alone_in
+from mostfw.errors import FolderInUseError
 from mostfw.interruption import listening
 from mostfw.trimming import TESTS
 
@@ -50,10 +55,26 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def write(folder: Path, settings: Settings, rows: Sequence[Row]) -> None:
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """No second benchmark on this machine, whatever folder it writes to: both would be slower."""
+    try:
+        with alone_in(Path(tempfile.gettempdir()) / "mostfw-benchmarks"):
+            yield
+    except FolderInUseError:
+        sys.exit("another benchmark runs on this machine: wait for it, for both would be slower.")
+
+
+def load() -> list[float] | None:
+    """How many processes wanted a core over the last 1, 5 and 15 minutes; ours is one of them."""
+    return list(os.getloadavg()) if hasattr(os, "getloadavg") else None
+
+
+def write(folder: Path, settings: Settings, rows: Sequence[Row], before: list | None) -> None:
     """After each case, so that an interrupted run keeps what it has measured."""
     found = {
         "machine": machine(),
+        "load_average": {"before": before, "now": load()},
         "settings": dataclasses.asdict(settings),
         "rows": [row.to_dict() for row in rows],
     }
@@ -73,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     print(heading(), flush=True)
     rows: list[Row] = []
-    with listening() as interruption:
+    before = load()
+    with alone(), listening() as interruption:
         for case in chosen(settings, given.only):
             measured = case.measure(settings)
             if interruption.requested:  # what was cut short is no measurement
@@ -81,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for row in measured:
                 rows.append(row)
                 print(row, flush=True)
-            write(given.out, settings, rows)
+            write(given.out, settings, rows, before)
     for path in growth_plot.draw(rows, given.out):
         print(path)
     missed = [row.name for row in rows if row.met is False]

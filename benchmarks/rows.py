@@ -51,6 +51,7 @@ class Row:
     ratio: float | None = None
     ratio_is: str = "times faster"
     goal: Goal | None = None
+    limit: float | None = None  # of the memory's speed, in the unit of `ours`
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -69,6 +70,8 @@ class Row:
             parts.append(f"{self.peer} {amount(self.theirs, self.unit):>10}")
         if self.ratio is not None:
             parts.append(f"{self.ratio:.3g} {self.ratio_is}")
+        if self.limit is not None:
+            parts.append(f"limit {amount(self.limit, self.unit)}")
         if self.goal is not None:
             verdict = {True: "met", False: "NOT MET", None: "not measured"}[self.met]
             parts.append(f"wanted {self.goal}: {verdict}")

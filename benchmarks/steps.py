@@ -53,15 +53,27 @@ def compared(
     steps: int,
     goal: Goal | None,
     notes: tuple[str, ...] = (),
+    side: int | None = None,
 ) -> Row:
-    """Ours makes `steps` steps a round, the slower peer a tenth of them."""
+    """Ours makes `steps` steps a round, the slower peer a tenth of them. A matrix row names its
+    `side`: the limit, 12 n² numbers moved, is timed between them."""
     few = max(5, steps // 10)
-    ours, theirs = timing.alternating(
-        settings.rounds, timing.our_step(problem, method, steps), timing.loop_step(loop, few)
-    )
+    measured = [timing.our_step(problem, method, steps), timing.loop_step(loop, few)]
+    if side is not None:
+        measured.append(lambda _: timing.memory_limit(side))
+    ours, theirs, *limit = timing.alternating(settings.rounds, *measured)
     details = {"method": method.name, "steps": steps, "peer_steps": few}
     return Row(
-        name, ours, "s", peer, theirs, theirs / ours, goal=goal, notes=notes, details=details
+        name,
+        ours,
+        "s",
+        peer,
+        theirs,
+        theirs / ours,
+        goal=goal,
+        limit=limit[0] if limit else None,
+        notes=notes,
+        details=details,
     )
 
 
@@ -97,6 +109,7 @@ def covariance_row(settings: Settings, n: int) -> Row:
         lambda seed: CovarianceLoop(factor, 200, trace, radius, 1.0, seed),
         max(10, settings.steps // 100),
         Goal(least=6),
+        side=n,
     )
 
 
@@ -114,6 +127,7 @@ def kmeans_row(settings: Settings, n: int, plus: bool) -> Row:
         lambda seed: loop(distances, instances.CLUSTERS, instances.SHARE, float(n), mu_c, seed),
         max(10, settings.steps // 50),
         Goal(least=6 if plus else 7),
+        side=n,
     )
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import jax
@@ -32,6 +33,7 @@ from benchmarks.torture import __main__ as torture
 import mostfw as fw
 from common import ring_with_chords
 from mostfw import frank_wolfe
+from mostfw.atomic import alone_in
 from mostfw.problems.kmeans import squared_distances
 from mostfw.schedules import Power
 from mostfw.smoothing import numbers_at
@@ -122,6 +124,27 @@ def test_quick_run_writes_every_row_and_the_plot(tmp_path):
     assert (tmp_path / "growth.svg").read_text().rstrip().endswith("</svg>")
 
 
+@pytest.mark.slow
+def test_quick_steps_have_their_limit_and_the_load_and_no_second_benchmark_runs(
+    tmp_path, monkeypatch, capsys
+):
+    from benchmarks.__main__ import main
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # other workers, and people, may run them, too
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    words = ["--quick", "--only", "k-means, N = 16, 1%", "--out", str(tmp_path)]
+    with alone_in(tmp_path / "mostfw-benchmarks"), pytest.raises(SystemExit, match="another"):
+        main(words)
+    main(words)
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert len(found["load_average"]["before"]) == 3
+    assert [row["name"] for row in found["rows"]] == [
+        "k-means, N = 16, 1%", "k-means, N = 16, 1% and 1%",
+    ]  # fmt: skip
+    assert all(row["limit"] > 0 for row in found["rows"])
+    assert "limit" in capsys.readouterr().out
+
+
 def test_only_chooses_by_name():
     from benchmarks.__main__ import chosen
 
@@ -140,6 +163,9 @@ def test_row_says_ours_the_peer_the_ratio_and_what_is_wanted():
         assert word in str(row)
     assert rows.Row("a", 1.0, goal=rows.Goal(most=1.5)).met is True
     assert rows.Row("a", None, goal=rows.Goal(most=1.5)).met is None
+    limited = rows.Row("a", 1e-3, limit=5e-4)
+    assert "limit 500 us" in str(limited)
+    assert limited.to_dict()["limit"] == 5e-4
 
 
 def test_fitted_exponent_is_that_of_the_data():
