@@ -1,4 +1,8 @@
-"""float32 against float64: how much faster a step is, and where the same run ends."""
+"""float32 against float64: how much faster a step is, and whether runs end elsewhere.
+
+Ends are compared over seeds, at a smaller size: the mean of the single precision ones should lie
+within what the seeds alone make of the double precision ones.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,19 @@ import numpy as np
 
 import mostfw as fw
 
-from . import instances, timing
+from . import instances, lmo, timing
 from .rows import Case, Row, Settings
+
+ENDS_SIDE, ENDS_STEPS, SEEDS = 300, 3000, 5
 
 
 def cases(settings: Settings) -> list[Case]:
     n = 16 if settings.quick else 1000
 
-    def kmeans(dtype: Any) -> fw.Problem:
+    def kmeans(n: int, dtype: Any) -> fw.Problem:
         return instances.kmeans(instances.features(n), dtype=dtype)
 
-    def covariance(dtype: Any) -> fw.Problem:
+    def covariance(n: int, dtype: Any) -> fw.Problem:
         return fw.problems.covariance(n, batch=200, dtype=dtype)
 
     makers = {"k-means": kmeans, "covariance": covariance}
@@ -28,33 +34,30 @@ def cases(settings: Settings) -> list[Case]:
     return [
         Case(
             f"float32, {kind}, n = {n}",
-            lambda s, kind=kind, make=make: [row(s, f"float32, {kind}, n = {n}", make)],
+            lambda s, kind=kind, make=make: [row(s, f"float32, {kind}, n = {n}", n, make)],
         )
         for kind, make in makers.items()
     ]
 
 
-def row(settings: Settings, name: str, make: Callable[[Any], fw.Problem]) -> Row:
+def row(settings: Settings, name: str, n: int, make: Callable[[int, Any], fw.Problem]) -> Row:
     steps = max(10, settings.steps // 50)
     method = fw.methods.most_fw(mu_c=1.0)
-    ends: dict[Any, fw.Result] = {}
-
-    def measured(dtype: Any) -> Callable[[int], float]:
-        problem = make(dtype)
-        timing.run(problem, method, min(steps, 20))
-
-        def one(_: int) -> float:  # always seed 0, for the ends are compared
-            ends[dtype] = timing.run(problem, method, steps)
-            return ends[dtype].seconds / steps
-
-        return one
-
-    single, double = timing.alternating(settings.rounds, measured(np.float32), measured(np.float64))
-    small, large = ends[np.float32], ends[np.float64]
-    apart = {"objective": relative(small.objective, large.objective)}
-    for constraint, value in large.violation.items():
-        apart[f"violation {constraint}"] = relative(small.violation[constraint], value)
-    words = ", ".join(f"{what} {difference:.1e}" for what, difference in apart.items())
+    single, double = timing.alternating(
+        settings.rounds,
+        *(timing.our_step(make(n, dtype), method, steps) for dtype in (np.float32, np.float64)),
+    )
+    side, iterations, seeds = (16, 20, 2) if settings.quick else (ENDS_SIDE, ENDS_STEPS, SEEDS)
+    ends = {
+        dtype: lmo.ends(lmo.Task(name, make(side, dtype), method), method, iterations, seeds)[0]
+        for dtype in (np.float32, np.float64)
+    }
+    inside = lmo.verdict(ends[np.float32], ends[np.float64])
+    words = (
+        f"{measure}: {lmo.spread(values)}, float64 {lmo.spread(ends[np.float64][measure])}"
+        f"{'' if inside[measure] else ', OUTSIDE the spread of seeds'}"
+        for measure, values in ends[np.float32].items()
+    )
     return Row(
         name,
         single,
@@ -62,10 +65,11 @@ def row(settings: Settings, name: str, make: Callable[[Any], fw.Problem]) -> Row
         "float64",
         double,
         double / single,
-        notes=(f"relative difference after {steps} steps, same seed: {words}",),
-        details={"steps": steps, "relative_difference": apart},
+        notes=(f"ends of {seeds} seeds, n = {side}, {iterations} steps:", *words),
+        details={
+            "steps": steps,
+            "ends": {np.dtype(dtype).name: found for dtype, found in ends.items()},
+            "ends_of": {"n": side, "iterations": iterations, "seeds": seeds},
+            "inside": inside,
+        },
     )
-
-
-def relative(one: float, other: float) -> float:
-    return abs(one - other) / (abs(other) or 1.0)
