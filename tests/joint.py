@@ -19,7 +19,7 @@ from mostfw import placement, processes
 from mostfw.frank_wolfe import start
 from sharded import Setting, compared
 
-SIZES = {"kmeans": 512, "cut": 55, "cut by rows": 56, "covariance": 256}
+SIZES = {"kmeans": 512, "cut": 55, "cut by rows": 64, "covariance": 256}
 AHEAD = 5
 KMEANS = ("most-fw", "most-fw+", "t-most-fw", "shcgm", "h1-sfw", "h-spider-fw", "h-sag-cgm")
 KMEANS += ("cgal", "most-al", "most-al+")
