@@ -13,6 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 import mostfw as fw
+from mostfw.rounding import rounded_down, rounded_up
 
 
 class Answer(NamedTuple):
@@ -31,8 +32,8 @@ def main(points: int = 200, clusters: int = 5, iterations: int = 3000) -> Answer
     bound = result.certificate.lower / 2  # an inertia is half the relaxation's objective
 
     print(f"scikit-learn's inertia: {inertia:.4f}")
-    print(f"No clustering has less than {bound:.4f} ({result.certificate.kind}).")
-    print(f"So the best one is at most {100 * (1 - bound / inertia):.2g}% better.")
+    print(f"No clustering has less than {rounded_down(bound, 6)} ({result.certificate.kind}).")
+    print(f"So the best one is at most {rounded_up(100 * (1 - bound / inertia))}% better.")
     return Answer(inertia, bound, found.labels_)
 
 

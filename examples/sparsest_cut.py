@@ -14,6 +14,7 @@ import numpy as np
 import mostfw as fw
 from mostfw.pictures import Convergence, CutPicture, draw
 from mostfw.problems.sparsest_cut import Cut
+from mostfw.rounding import rounded_down
 
 
 class Answer(NamedTuple):
@@ -31,7 +32,7 @@ def main(picture: str | Path = "karate.png", iterations: int = 5000) -> Answer:
 
     rest = graph.nodes - len(cut.side)
     print(f"{cut.edges:g} friendships join {len(cut.side)} members to the other {rest}.")
-    print(f"The cut's value is {cut.value:.5f}; no cut has less than {bound:.5f}.")
+    print(f"The cut's value is {cut.value:.5f}; no cut has less than {rounded_down(bound, 4)}.")
     print("The smaller side:", *cut.side)
     sides = np.isin(np.arange(graph.nodes), cut.side)
     draw(picture, CutPicture(graph, sides), Convergence(result))
