@@ -21,6 +21,8 @@ from sharded import Setting, compared
 
 SIZES = {"kmeans": 512, "cut": 55, "cut by rows": 64, "covariance": 256}
 AHEAD = 5
+# Where the sixth LMO is a tie of 0 and the vector of ones, which rounding decides.
+SOONER = {("cut by rows", "most-fw"): 4}
 KMEANS = ("most-fw", "most-fw+", "t-most-fw", "shcgm", "h1-sfw", "h-spider-fw", "h-sag-cgm")
 KMEANS += ("cgal", "most-al", "most-al+")
 # Every tracker for constraints, and every way to handle these
@@ -47,10 +49,10 @@ def told(tree, like, teller):
 
 def on_one_device(kind, name):
     """A state, and the one after it."""
-    one = Setting(kind, name, SIZES[kind], None)
-    state = one.advanced(one.start(), AHEAD)
+    one, ahead = Setting(kind, name, SIZES[kind], None), SOONER.get((kind, name), AHEAD)
+    state = one.advanced(one.start(), ahead)
     kept = jax.tree.map(np.array, state)
-    return kept, jax.tree.map(np.array, one.advanced(state, AHEAD + 1))
+    return kept, jax.tree.map(np.array, one.advanced(state, ahead + 1))
 
 
 def one_case(kind, name, states, teller, steps, seeds):
@@ -60,7 +62,7 @@ def one_case(kind, name, states, teller, steps, seeds):
     with placement.on(many.mesh):
         like = jax.eval_shape(lambda: start(many.core, many.method))
         kept, stepped = told(states, (like, like), teller)
-    sharded = many.advanced(many.placed(kept), AHEAD + 1)
+    sharded = many.advanced(many.placed(kept), int(kept.k) + 1)
     spec = str(sharded.x.sharding.spec)
     with placement.on(many.mesh):
         differences = compared(stepped, processes.whole(sharded))
