@@ -51,9 +51,9 @@ class Row:
     ratio: float | None = None
     ratio_is: str = "times faster"
     goal: Goal | None = None
-    limit: float | None = None  # of the memory's speed, in the unit of `ours`
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
+    limit: float | None = None  # of the memory's speed, in the unit of `ours`
 
     @property
     def met(self) -> bool | None:
