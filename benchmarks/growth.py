@@ -63,7 +63,10 @@ def measured(
         "(exponent)",
         goal=goal,
         notes=(
-            "; ".join(f"{n}: {1e3 * s:.3g} ms" for n, s in zip(sizes, seconds, strict=True)),
+            "; ".join(
+                f"{n}: {1e3 * s:.3g} ms, {s / limit:.2f} times the limit"
+                for n, s, limit in zip(sizes, seconds, limits, strict=True)
+            ),
             f"{note}; the memory's limit itself grows with {fitted_exponent(sizes, limits)[0]:.2f}",
         ),
         details={

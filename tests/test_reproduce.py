@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import random
+import re
 import shutil
 
 import numpy as np
@@ -258,6 +259,36 @@ def test_figures_are_swept_where_arrays_go_to_an_accelerator(room, sweeps, tmp_p
     words = ["reproduce", "--quick", "--figure", "1", "--offline", "--out", str(tmp_path)]
     assert main(words) == 0
     assert asked == [sweeps]
+
+
+def test_augmented_lagrangians_stand_beside_the_penalties_of_figure_5(tmp_path):
+    for part in plan(Data("karate-club", 15.9, "mnist-digits"), quick=True)[5]:
+        assert part.untuned == ("cgal", "most-al", "most-al+")
+    part = Comparison(
+        figure=5,
+        task="logistic",
+        options={"rows": 40, "dimension": 4, "batch": 0.1, "constraint_batch": 0.1},
+        iterations=40,
+        methods=("hfw", "most-fw+"),
+        untuned=("cgal", "most-al", "most-al+"),
+        violation=("relative_violation.scores",),
+        grid=(1.0,),
+        seeds=1,
+        reference={"iterations": 100, "tolerance": 1e-3},
+    )
+    assert runner.run_all(tmp_path, [part], tell=quiet) == []
+    report.write_report(tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    merits = {
+        row["method"]: float(row["merit"].split()[0])
+        for row in rows(tmp_path, "figure-5-logistic-at-the-end.csv")
+    }
+    for dual, penalty in (("cgal", "hfw"), ("most-al+", "most-fw+")):
+        said = re.search(
+            rf"{re.escape(dual)} has (\S+) times {re.escape(penalty)}.{{1,6}}s merit", page
+        )
+        assert float(said[1]) == pytest.approx(merits[dual] / merits[penalty], rel=0.03)
+    assert "most-al has" not in page  # its penalty, most-fw, was left out
 
 
 def test_progress_estimates_what_is_left():

@@ -222,3 +222,11 @@ def test_an_equation_that_every_atom_keeps_has_no_unit_of_rounding(penalty, size
     posed = fw.Problem(objective, domain, [kept])
     units = fw.scaling.measured(posed, objective, penalty=penalty)
     assert float(units.reaches[0]) == pytest.approx(3.0 * size)
+
+
+def test_a_dual_step_needs_no_gradient_from_values():
+    """Of so many variables each takes two million values."""
+    method = fw.methods.get("zo-most-al", beta_0=1.0)
+    problem = fw.problems.kmeans(np.random.default_rng(0).standard_normal((1000, 2)), 3, batch=0.01)
+    reaches = method.bind(problem).units.reaches
+    assert np.asarray(reaches, float) == pytest.approx([3 * 1000**0.5, 3.0], rel=0.05)

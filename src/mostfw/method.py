@@ -169,8 +169,9 @@ class Method(eqx.Module):
             return self.units
         if not (smoothing.scaled or smoothing.dual):
             return None
-        d = trees.dimension(problem.structure)
-        term = self.oracle.term(problem.objective, d)
+        term = None  # a gradient from values may take long, and for a dual step it is not asked
+        if smoothing.scaled:
+            term = self.oracle.term(problem.objective, trees.dimension(problem.structure))
         units = scaling.measured(problem, term, penalty=not smoothing.dual)
         if not smoothing.scaled:
             own = tuple(c.weight for c in problem.constraints)

@@ -67,9 +67,9 @@ class Units(eqx.Module):
         )
 
 
-def measured(problem: Problem, term: Term, penalty: bool = False) -> Units:
+def measured(problem: Problem, term: Term | None, penalty: bool = False) -> Units:
     """The units of a problem, for a penalty or for an augmented Lagrangian; `term` is its objective
-    as the method's oracle sees it.
+    as the method's oracle sees it, or None where that one's unit does not matter.
 
     >>> import numpy as np, mostfw as fw
     >>> objective = fw.objectives.Linear(np.array([3.0, 4.0]))
@@ -78,7 +78,7 @@ def measured(problem: Problem, term: Term, penalty: bool = False) -> Units:
     10.0
     """
     with problem.precision():
-        feed = _first_minibatch(problem)
+        feed = None if term is None else _first_minibatch(problem)
         problem = problem.on_device()
         rows = tuple(_row_weights(c, problem) for c in problem.constraints)
         atom, blocks, gradient = _lengths(problem, term, rows, feed, penalty)
@@ -134,7 +134,7 @@ def _row_weights(constraint: Affine, problem: Problem) -> np.ndarray | None:
 
 @eqx.filter_jit
 def _lengths(
-    problem: Problem, term: Term, rows: tuple[Any, ...], feed: Any, penalty: bool
+    problem: Problem, term: Term | None, rows: tuple[Any, ...], feed: Any, penalty: bool
 ) -> tuple[jax.Array, tuple[tuple[jax.Array, ...], ...], jax.Array]:
     """The largest ||z|| of an atom z, the lengths of the block of each constraint, and the norm of
     the objective's gradient at the start of a run, or at an atom where that is 0.
@@ -169,11 +169,11 @@ def _lengths(
     longest, *others = jnp.sqrt(squares)
     found = iter(others)
     lengths = tuple(tuple(next(found) for _ in block) for block in blocks)
+    if term is None or (term.online and feed is None):
+        return longest, lengths, jnp.ones((), problem.dtype)
     known = term.whole_norm()
     if known is not None:
         return longest, lengths, known
-    if term.online and feed is None:
-        return longest, lengths, jnp.ones((), problem.dtype)
     start = domain.start(problem.dtype)
     here, there = (_gradient_norm_at(term, x, feed) for x in (start, atom))
     return longest, lengths, jnp.where(here > 0, here, there)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .claims import SKIP_POINTS, Case
+from ..experiments.folders import Run
+from .claims import SKIP_POINTS, Case, ratio
 from .results import Group, Results, Trimmed, number
 
 
@@ -133,12 +134,32 @@ _CORRECTION = (
 )
 
 
+# A penalty, and the augmented Lagrangian with the same tracker.
+_DUALS = (("hfw", "cgal"), ("most-fw", "most-al"), ("most-fw+", "most-al+"))
+
+
+def _duals(groups: list[Group]) -> str:
+    """How the augmented Lagrangians end beside the penalties with the same tracker and budget."""
+    merits = {group.label: group.end(Run.merit).median for group in groups}
+    found = [
+        f"{dual} has {number(ratio(merits[dual], merits[penalty]))} times {penalty}'s merit"
+        for penalty, dual in _DUALS
+        if {dual, penalty} <= set(merits)
+    ]
+    if not found:
+        return ""
+    return (
+        f" Augmented Lagrangians, of which nothing is tuned: {', '.join(found)}, for the same work."
+    )
+
+
 def _completion_note(results: Results, groups: list[Group]) -> str:
-    return _CORRECTION
+    return f"{_CORRECTION}{_duals(groups)}"
 
 
 def _logistic_note(results: Results, groups: list[Group]) -> str:
-    return f"{_CORRECTION} The loss is not quadratic, so zeroth order is not exact either."
+    exact = "The loss is not quadratic, so zeroth order is not exact either."
+    return f"{_CORRECTION} {exact}{_duals(groups)}"
 
 
 TASK_NOTES: dict[str, Callable[[Results, list[Group]], str]] = {
