@@ -130,6 +130,18 @@ def objective_gradient(problem, x):
     return problem.objective.add_whole(zero, 1.0, x, None)
 
 
+@pytest.mark.parametrize("name", ["spider-fw", "svrf"])
+def test_differences_of_a_linear_objective_are_no_noise(name):
+    """Its gradients at two points are one, to the last bit: nothing is drawn, and all is counted."""
+    problem = clustering_problem()
+    problem = fw.Problem(problem.objective, problem.domain)
+    for steps in (1, 5, 30):
+        result = run(problem, fw.methods.get(name), steps)
+        want = objective_gradient(problem.on_device(), jnp.asarray(result.x))
+        np.testing.assert_array_equal(result.state.estimate.y, want)
+    assert result.counts.gradients > 30
+
+
 QUADRATIC = {"linear": cut_problem, "quadratic": covariance_problem}
 
 

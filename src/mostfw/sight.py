@@ -178,7 +178,8 @@ class Sight(eqx.Module):
         return estimate
 
     def add_batch(self, estimate: Estimate, c: Any, size: Any) -> Estimate:
-        """As `add`, with `size` samples (traced; at most all summands) instead of the batch.
+        """As `add`, with `size` samples (traced; at most all summands) instead of the batch, for a
+        tracker that asks at two points, with c and -c: what is linear cancels and is only counted.
 
         Compiled shapes are fixed, so the batch is put together from pieces of 1, 16, 256 and 4096
         samples, as many of each as the digits of `size` in base 16 say. A repeated call in one
@@ -188,6 +189,9 @@ class Sight(eqx.Module):
         for index, term in enumerate(self.terms):
             assert term.total is not None
             limit = jnp.minimum(jnp.asarray(size, jnp.int32), min(term.total, 2**31 - 1))
+            if term.linear:
+                estimate = estimate.counted(term, limit, _acts(c))
+                continue
             every = limit == term.total if term.total < 2**31 else jnp.zeros((), bool)
             drawn = jnp.where(every, 0, limit)
             key = jax.random.fold_in(self.key, len(self.terms) + index)
