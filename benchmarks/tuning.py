@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,13 @@ INSIDE = 1e-3  # a merit this small is inside of any tolerance in use
 BATCH = 0.02  # of the tasks of figure 5, as there
 
 
-def merits(problem: fw.Problem, method: fw.Method, iterations: int) -> list[float]:
+def merits(
+    problem: fw.Problem, chosen: Sequence[fw.Method], iterations: int, seed: int = 0
+) -> list[float]:
+    """Of each of these methods, side by side."""
     points = np.unique(np.linspace(0.95 * iterations, iterations, LOOKS).astype(int)).tolist()
-    chosen = members(method)
     results = fw.sweep(
-        problem, chosen, seeds=0, iterations=iterations, record=points, progress=False
+        problem, chosen, seeds=seed, iterations=iterations, record=points, progress=False
     )
     units = fw.scaling.measured(problem, problem.objective)  # the same for all methods
     names = [constraint.name for constraint in problem.constraints]
@@ -60,7 +62,7 @@ def merit(record: fw.Record, reaches: dict[str, float]) -> float:
 
 
 def row(task: str, problem: fw.Problem, method: fw.Method, iterations: int) -> dict[str, Any]:
-    own, *grid = merits(problem, method, iterations)
+    own, *grid = merits(problem, members(method), iterations)
     best = int(np.argmin(grid))
     ratio = own / grid[best]
     return {
@@ -79,30 +81,32 @@ def posed(quick: bool, seed: int) -> dict[str, tuple[fw.Problem, fw.Problem | No
     """The tasks: a problem with whole constraints, and one with sampled ones or None."""
     graph = fw.datasets.karate_club() if quick else instances.small_graph()
     optimum = fw.datasets.get(graph.name).optimum if not quick else None
-    nodes = fw.problems.sparsest_cut
     count = 12 if quick else 60
-    points = instances.blobs(count)
     found: dict[str, tuple[fw.Problem, fw.Problem | None]] = {}
     if optimum is not None:
-        found["sparsest cut, 25 nodes"] = (
-            nodes(graph, batch=0.05, optimum=optimum),
-            nodes(graph, batch=0.05, constraint_batch=0.05, optimum=optimum),
-        )
-    best = kmeans_optimum(points)
-    found[f"k-means, N = {count}"] = (
-        fw.problems.kmeans(points, instances.CLUSTERS, batch=0.05, optimum=best),
-        fw.problems.kmeans(
-            points, instances.CLUSTERS, batch=0.05, constraint_batch=0.05, optimum=best
-        ),
-    )
+        nodes = functools.partial(fw.problems.sparsest_cut, graph, batch=0.05, optimum=optimum)
+        found["sparsest cut, 25 nodes"] = both(nodes, 0.05)
+    found[f"k-means, N = {count}"] = both(clustering(count), 0.05)
     found["covariance, n = 100"] = (
         fw.problems.covariance(12 if quick else 100, batch=50),
         None,
     )
-    found["completion, 60 x 40"] = completions(*((8, 6) if quick else (60, 40)))
-    found["logistic, 200 x 20"] = logistics(*((20, 4) if quick else (200, 20)))
+    found["completion, 60 x 40"] = both(completion(*((8, 6) if quick else (60, 40))), BATCH)
+    found["logistic, 200 x 20"] = both(logistic(*((20, 4) if quick else (200, 20))), BATCH)
     found.update(drawn(8 if quick else 30, seed))
     return found
+
+
+def both(pose: Callable[..., fw.Problem], share: float) -> tuple[fw.Problem, fw.Problem]:
+    """With whole constraints, and with such a share of their rows a step."""
+    return pose(), pose(constraint_batch=share)
+
+
+def clustering(count: int) -> Callable[..., fw.Problem]:
+    points = instances.blobs(count)
+    best = kmeans_optimum(points)
+    pose = functools.partial(fw.problems.kmeans, points, instances.CLUSTERS)
+    return functools.partial(pose, batch=0.05, optimum=best)
 
 
 def kmeans_optimum(points: np.ndarray) -> float:
@@ -113,21 +117,19 @@ def kmeans_optimum(points: np.ndarray) -> float:
     return _solved(cp.sum(cp.multiply(distances, x)), rules)
 
 
-def completions(rows: int, columns: int) -> tuple[fw.Problem, fw.Problem]:
+def completion(rows: int, columns: int) -> Callable[..., fw.Problem]:
     """Figure 5's completed matrix at its quick size: the noise of its gradients depends on x."""
     ratings = generated_ratings(rows, columns, rank=4)
     given: dict[str, Any] = {"shape": ratings.truth.shape, "radius": 0.9 * ratings.radius}
     given["optimum"] = reference.completion(ratings.entries, **given, tolerance=1e-4).value
-    pose = functools.partial(fw.problems.completion, ratings.entries, batch=BATCH, **given)
-    return pose(), pose(constraint_batch=BATCH)
+    return functools.partial(fw.problems.completion, ratings.entries, batch=BATCH, **given)
 
 
-def logistics(rows: int, dimension: int) -> tuple[fw.Problem, fw.Problem]:
+def logistic(rows: int, dimension: int) -> Callable[..., fw.Problem]:
     """Figure 5's regression at its quick size: no quadratic, and no matrix."""
     data = generated_labels(rows, dimension)
     best = reference.logistic(*data, tolerance=1e-6).value
-    pose = functools.partial(fw.problems.logistic, *data, batch=BATCH, optimum=best)
-    return pose(), pose(constraint_batch=BATCH)
+    return functools.partial(fw.problems.logistic, *data, batch=BATCH, optimum=best)
 
 
 def _solved(value: Any, rules: list[Any]) -> float:

@@ -18,6 +18,7 @@ from benchmarks import (
     posed,
     rows,
     sampling,
+    shares,
     solvers,
     timing,
     tuning,
@@ -241,6 +242,14 @@ def test_posed_instances_are_ours(kind):
 
 
 @pytest.mark.study
+def test_shares_in_short(tmp_path, capsys):
+    shares.main(["--quick", "--out", str(tmp_path)])
+    (found,) = json.loads((tmp_path / "shares.json").read_text())["rows"]
+    assert found["own"] == found["as_all"], "a tenth of the rows is as stiff as all"
+    assert min(found["grid"]) <= found["own"]
+    assert "as stiff as all rows" in capsys.readouterr().out
+
+
 def test_sampling_in_short(tmp_path, capsys):
     sampling.main(["--quick", "--out", str(tmp_path)])
     found = json.loads((tmp_path / "sampling.json").read_text())["rows"]

@@ -132,7 +132,7 @@ def objective_gradient(problem, x):
 
 @pytest.mark.parametrize("name", ["spider-fw", "svrf"])
 def test_differences_of_a_linear_objective_are_no_noise(name):
-    """Its gradients at two points are one, to the last bit: nothing is drawn, and all is counted."""
+    """Its gradients at two points are one, to the last bit: none is drawn, and all are counted."""
     problem = clustering_problem()
     problem = fw.Problem(problem.objective, problem.domain)
     for steps in (1, 5, 30):

@@ -230,3 +230,28 @@ def test_a_dual_step_needs_no_gradient_from_values():
     problem = fw.problems.kmeans(np.random.default_rng(0).standard_normal((1000, 2)), 3, batch=0.01)
     reaches = method.bind(problem).units.reaches
     assert np.asarray(reaches, float) == pytest.approx([3 * 1000**0.5, 3.0], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "name, drawn, share",
+    [
+        ("most-fw+", 1, 20 / 49),
+        ("most-fw+", 5, 1.0),
+        ("zo-most-fw+", 1, 20 / 49),
+        ("h1-sfw", 1, 1.0),  # averages what it draws
+        ("h-spider-fw", 1, 1.0),
+        ("most-al+", 1, 1.0),  # has a table
+    ],
+)
+def test_few_drawn_rows_are_softer_where_differences_enter_in_full(name, drawn, share):
+    """From a twentieth of the rows on, the weight is that of all of them; less, in proportion. What
+    is not drawn keeps its own."""
+    posed = problem(sampled=True)
+    rows, limit = posed.constraints
+    limit = fw.constraints.Affine(limit.map, limit.set, name="limit", batch=drawn)
+    posed = fw.Problem(posed.objective, posed.domain, [rows, limit])
+    method = fw.methods.get(name)
+    weights = method.bind(posed).units.weights
+    penalty = not method.smoothing.dual
+    plain = fw.scaling.measured(posed, posed.objective, penalty).weights
+    np.testing.assert_allclose(weights, [plain[0], share * plain[1]], rtol=1e-6)

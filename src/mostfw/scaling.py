@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import equinox as eqx
@@ -65,6 +65,11 @@ class Units(eqx.Module):
             trees.replaced(c, weight=weight, row_weights=rows, reach=reach)
             for c, weight, rows, reach in parts
         )
+
+    def softened(self, factors: Iterable[float]) -> Units:
+        """With the weight of each constraint times its factor."""
+        weights = zip(self.weights, factors, strict=True)
+        return trees.replaced(self, weights=tuple(weight * factor for weight, factor in weights))
 
 
 def measured(problem: Problem, term: Term | None, penalty: bool = False) -> Units:

@@ -41,6 +41,7 @@ class Tracker(eqx.Module):
     needs_table: ClassVar[bool] = False  # stores a number a summand
     holds: ClassVar[bool] = False  # its memory between the two points is what it held back there
     drifts: ClassVar[bool] = False  # y changes by `scaled` and `add` alone: its way can be bounded
+    amplifies: ClassVar[bool] = False  # differences between two points enter y unaveraged
     reduces: ClassVar[bool] = False  # its variance falls so fast that drawn rows cost no rate
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:
@@ -143,6 +144,7 @@ class Momentum(Tracker):
 
     holds: ClassVar[bool] = True
     drifts: ClassVar[bool] = True
+    amplifies: ClassVar[bool] = True
     weight: Schedule
 
     def depart(
