@@ -110,3 +110,24 @@ def compiled_programs(monkeypatch):
 
     monkeypatch.setattr(compiler, "compile_or_get_cached", counted)
     return compiled
+
+
+def spider_samples(total, iterations):
+    """A whole sum when k is a power of two, else both points on min(total, epoch length)."""
+    spent = 0
+    for k in range(1, iterations + 1):
+        length = 2 ** (k.bit_length() - 1)
+        spent += total if k == length else 2 * min(total, length)
+    return spent
+
+
+def snapshot_samples(total, iterations, growth=96):
+    """A whole sum when an epoch begins, else both points on min(total, growth (j + 1))."""
+    spent, k = 0, 0
+    for epoch in range(1, 20):
+        for j in range(1, 2 ** (epoch + 3) - 1):
+            k += 1
+            if k > iterations:
+                return spent
+            spent += total if j == 1 else 2 * min(total, growth * (j + 1))
+    raise AssertionError

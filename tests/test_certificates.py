@@ -497,16 +497,15 @@ def test_sweeps_have_certificates_too():
     assert 1.5 <= result.certificate.lower <= 1.8
 
 
-def test_a_function_without_a_derivative_does_not_end_the_run():
-    def value(x):
-        number = jax.ShapeDtypeStruct((), x.dtype)
-        return jax.pure_callback(lambda a: np.sum(a**2), number, x, vmap_method="sequential")
+def black_box(x):
+    """JAX knows no derivative of it."""
+    number = jax.ShapeDtypeStruct((), x.dtype)
+    return jax.pure_callback(lambda a: np.sum(a**2), number, x, vmap_method="sequential")
 
-    problem = fw.Problem(fw.objectives.Smooth(value), fw.domains.Simplex(2), dtype=np.float64)
-    method = fw.methods.get("zo-most-fw") if "zo-most-fw" in fw.methods.names() else None
-    if method is None:
-        pytest.skip("no zeroth-order method in the registry")
-    result = fw.solve(problem, method, iterations=5)
+
+def test_a_function_without_a_derivative_does_not_end_the_run():
+    problem = fw.Problem(fw.objectives.Smooth(black_box), fw.domains.Simplex(2), dtype=np.float64)
+    result = fw.solve(problem, "zo-most-fw", iterations=5)
     assert result.certificate is None
     assert "cannot be had" in result.evidence
 
@@ -548,6 +547,21 @@ def test_an_infeasible_problem_is_recognised_without_its_objective(kind, method)
     assert result.status is fw.Status.INFEASIBLE
     assert "on the whole domain" in result.evidence
     assert result.certificate is None
+
+
+@pytest.mark.parametrize("looked", [False, True])
+def test_an_infeasible_problem_is_recognised_without_a_derivative(looked, monkeypatch):
+    """Also after a look at the objective that failed."""
+    if looked:
+        monkeypatch.setattr(bounds, "FIRST_AFTER", 0.0)
+        monkeypatch.setattr(bounds, "SHARE", 1e3)
+    rule = fw.constraints.Affine(np.eye(2), fw.sets.Box(-np.inf, 0.4), name="limit")
+    problem = fw.Problem(
+        fw.objectives.Smooth(black_box), fw.domains.Simplex(2), [rule], dtype=np.float64
+    )
+    result = fw.solve(problem, "zo-most-al", iterations=2000)
+    assert result.status is fw.Status.INFEASIBLE
+    assert "on the whole domain" in result.evidence
 
 
 @pytest.mark.parametrize("kind", ["sampled", "online"])

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 import mostfw as fw
-from common import clustering_problem, cut_problem, logistic_problem
+from common import (
+    clustering_problem,
+    cut_problem,
+    logistic_problem,
+    snapshot_samples,
+    spider_samples,
+)
 from mostfw import counting
 
 K = 37
@@ -17,15 +23,6 @@ ENTRIES, TRIANGLES = 64, 8 * 7 * 6 // 2
 def counts(name, problem, iterations=K, **parameters):
     method = fw.methods.get(name, **parameters)
     return fw.solve(problem, method, iterations=iterations, progress=False).counts
-
-
-def spider_samples(total, iterations):
-    """A whole sum when k is a power of two, else both points on min(total, epoch length)."""
-    spent = 0
-    for k in range(1, iterations + 1):
-        length = 2 ** (k.bit_length() - 1)
-        spent += total if k == length else 2 * min(total, length)
-    return spent
 
 
 @pytest.mark.parametrize(
@@ -45,17 +42,6 @@ def test_constrained_methods(name, gradients, constraints):
     found = counts(name, cut_problem(batch=B, constraint_batch=C if sampled else None))
     assert (found.gradients, found.constraints) == (gradients, constraints)
     assert (found.values, found.lmo, found.lmo_skipped) == (0, K, 0)
-
-
-def snapshot_samples(total, iterations, growth=96):
-    spent, k = 0, 0
-    for epoch in range(1, 20):
-        for j in range(1, 2 ** (epoch + 3) - 1):
-            k += 1
-            if k > iterations:
-                return spent
-            spent += total if j == 1 else 2 * min(total, growth * (j + 1))
-    raise AssertionError
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,27 @@ def test_a_warm_start_on_the_same_problem_made_anew_loses_nothing(name, sampled)
     assert ends[1].counts == ends[0].counts
 
 
+@pytest.mark.parametrize("name", ["most-fw+", "h1-sfw"])
+def test_a_warm_start_may_have_other_sampled_constraints(name):
+    """Of which the state keeps nothing; without mu_c, units are those of the new problem."""
+    before = clustering_problem(batch=6, constraint_batch=5)
+    (rows, sign), box = before.constraints, fw.sets.Box(-1.0, 1.0)
+    more = fw.constraints.Affine(fw.maps.Identity(), box, name="box", batch=5)
+    after = fw.Problem(before.objective, before.domain, [rows, sign, more])
+    first = fw.solve(before, name, iterations=25, progress=False)
+    rest = fw.solve(after, name, iterations=35, warm_start=first, progress=False)
+    assert rest.iterations == 60 and "box" in rest.violation
+
+
+def test_after_a_warm_start_lmos_are_as_exact_as_the_step_needs():
+    """At once, and not only from the next power of two on."""
+    first = fw.solve(clustering_problem(), "cgal", iterations=33, progress=False)
+    elsewhere = clustering_problem(seed=1)
+    moved = fw.solve(elsewhere, "cgal", iterations=1, warm_start=first, progress=False)
+    here = abs(np.sum(moved.state.estimate.y * moved.state.x))
+    assert float(moved.state.level) == pytest.approx(here)
+
+
 def test_a_warm_start_on_other_constraints_has_multipliers_of_its_own():
     def over(least):
         places = np.arange(N)

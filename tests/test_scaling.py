@@ -213,15 +213,16 @@ def test_they_count_in_sweeps(name, monkeypatch):
 
 @pytest.mark.parametrize("penalty", [True, False])
 @pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
-def test_an_equation_that_every_atom_keeps_has_no_unit_of_rounding(penalty, size):
-    """tr X = K over {X psd, tr X = K}: what is left of it is 1e-16 or 0, by luck."""
-    domain = fw.domains.Spectrahedron(5, trace=3.0, equality=True)
-    objective = fw.objectives.Linear(np.diag(np.arange(5.0)))
-    row = size * np.eye(5).reshape(1, -1)
-    kept = fw.constraints.Affine(row, fw.sets.Point(np.array([3.0 * size])))
-    posed = fw.Problem(objective, domain, [kept])
+@pytest.mark.parametrize("dtype, n", [(np.float64, 5), (np.float32, 300)])
+def test_an_equation_that_every_atom_keeps_has_no_unit_of_rounding(penalty, size, dtype, n):
+    """tr X = K over {X psd, tr X = K}: what is left of it is some roundings or 0, by luck."""
+    domain = fw.domains.Spectrahedron(n, trace=3.0, equality=True)
+    objective = fw.objectives.Linear(np.diag(np.arange(n)).astype(dtype))
+    row = dtype(size) * np.eye(n, dtype=dtype).reshape(1, -1)
+    kept = fw.constraints.Affine(row, fw.sets.Point(np.array([3.0 * size], dtype)))
+    posed = fw.Problem(objective, domain, [kept], dtype=dtype)
     units = fw.scaling.measured(posed, objective, penalty=penalty)
-    assert float(units.reaches[0]) == pytest.approx(3.0 * size)
+    assert float(units.reaches[0]) == pytest.approx(3.0 * size, rel=1e-6)
 
 
 def test_a_dual_step_needs_no_gradient_from_values():

@@ -68,6 +68,7 @@ class Bounds:
         self.upper: float | None = None
         self.infeasible: str | None = None
         self.reason = _refusal(problem, certify)
+        self._refused = bool(self.reason)  # what comes later says nothing about constraints
         self.spent, self.compile_seconds = 0.0, 0.0
         self._average: Look | None = None
         self._looks, self._separated = 0, False
@@ -129,6 +130,11 @@ class Bounds:
         return proved >= numerical - CLOSE_ENOUGH * abs(numerical)
 
     @property
+    def _sees(self) -> bool:
+        """Whether there is an objective to look at."""
+        return self.exact and not self.reason
+
+    @property
     def exact(self) -> bool:
         """Whether the whole objective can be had, so that bounds are sure."""
         return self.problem.objective.finite
@@ -144,10 +150,10 @@ class Bounds:
     ) -> None:
         """A record point: looks if there is time. `problem` is the loop's, on the device."""
         self._violations.append((int(state.k), violation))
-        if not self._due(seconds, last) or self.reason or not (self.exact or self.stalled):
+        if self._refused or not self._due(seconds, last) or not (self._sees or self.stalled):
             return
         began = time.perf_counter()
-        first = (self.exact and self._looks == 0) or (self.stalled and not self._separated)
+        first = (self._sees and self._looks == 0) or (self.stalled and not self._separated)
         self._take_turn(problem, method, state, seconds)
         whole = time.perf_counter() - began
         # All but the least values of a turn that does something first is compiling.
@@ -156,12 +162,12 @@ class Bounds:
         self.spent += self._turn
 
     def _take_turn(self, problem: Problem, method: Method, state: State, seconds: float) -> None:
-        look = self._look(problem, method, state) if self.exact else None
+        look = self._look(problem, method, state) if self._sees else None
         if look is not None:
             self._try(look.minorant())
         if self._looks > 1 and self._average is not None:
             self._try(self._average.minorant())
-        if self.stalled and not self.reason:
+        if self.stalled:
             self._separate(problem, method, state)
         if self.eager and look is not None:
             self._improve(look, (EAGER_SHARE * seconds - self.spent) / 2)
@@ -189,7 +195,7 @@ class Bounds:
 
     def conclude(self, problem: Problem, method: Method, state: State) -> None:
         """The end of a run: if its violation did not fall, whether it could have."""
-        if not self.reason and self.stalled and self.infeasible is None:
+        if not self._refused and self.stalled and self.infeasible is None:
             with self._counted():
                 self._separate(problem, method, state)
 

@@ -34,8 +34,9 @@ from .trees import Point
 __all__ = ["Certificate", "lower_bound"]
 
 # What rounding may add to sums of numbers of a size, as a share of it: the sums of a device over
-# 10^6 products were off by up to 2e-14 and 1e-6.
+# 10^6 products were off by up to 2e-14 and 1e-6. Longer ones are more, as the root of their number.
 ROUNDING = {"float64": 2e-13, "float32": 4e-6}
+MEASURED_AT = 10**6
 # A point this near to every set X, relative to its right-hand side, counts as feasible.
 FEASIBLE = {"float64": 1e-8, "float32": 1e-5}
 DIGITS = 6  # of bounds in sentences
@@ -331,7 +332,10 @@ def fetched(problem: Problem, parts: Parts) -> Look:
 
 
 def _fetching(problem: Problem) -> Callable[[Part], Minorant]:
-    share = ROUNDING[str(problem.dtype)]
+    numbers = max(
+        trees.dimension(problem.structure), *(math.prod(c.image) for c in problem.constraints), 1
+    )
+    share = ROUNDING[str(problem.dtype)] * max(1.0, math.sqrt(numbers / MEASURED_AT))
     reach = float(problem.domain.diameter) + _length(problem.domain.start(problem.dtype))
 
     def fetch(part: Part) -> Minorant:

@@ -11,8 +11,9 @@ import numpy as np
 
 from . import placement, processes
 from .atoms import RankOneSymmetric
+from .constraints import Affine
 from .errors import InvalidInputError
-from .frank_wolfe import State, current, start
+from .frank_wolfe import UNKNOWN, State, current, start
 from .method import Method
 from .problem import Problem
 from .result import Result
@@ -71,13 +72,12 @@ def _elsewhere(state: State, before: Problem, problem: Problem, method: Method) 
     """The state without what belongs to another problem's gradients and constraints. Multipliers
     and images of x stay with constraints that are the same; other ones begin anew."""
     made = method.memos(problem, state.x, state.atom)
-    pairs = zip(method.exact_constraints(before), method.exact_constraints(problem), strict=True)
-    same = [bool(eqx.tree_equal(old, new)) for old, new in pairs]
+    pairs = zip(*(_exact(method, each) for each in (before, problem)), strict=True)
+    same = [bool(eqx.tree_equal((old.map, old.set), (new.map, new.set))) for old, new in pairs]
     memos = tuple(
         old if kept else new for kept, old, new in zip(same, state.memos, made, strict=True)
     )
-    # The next LMO is made, whatever the direction of the last one; and until |<y, x>| is looked at
-    # again they are as exact as they can be.
+    # The next LMO is made, whatever the last direction, when |<y, x>| has been looked at.
     reference = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), state.reference)
     estimate = state.estimate
     if estimate.drift is not None:
@@ -89,5 +89,10 @@ def _elsewhere(state: State, before: Problem, problem: Problem, method: Method) 
         memory=method.tracker.elsewhere(state.memory),
         memos=memos,
         reference=reference,
-        level=jnp.zeros_like(state.level),
+        level=jnp.full_like(state.level, UNKNOWN),
     )
+
+
+def _exact(method: Method, problem: Problem) -> list[Affine]:
+    """As `Method.exact_constraints`, but as they are: units are of one problem only."""
+    return [constraint for constraint in problem.constraints if not method.tracks(constraint)]

@@ -186,7 +186,7 @@ class Method(eqx.Module):
     def _softness(self, constraint: Affine) -> float:
         """Drawn rows are rescaled by N/b, and with them what their gradients change by from point
         to point: where that enters y in full, mu is to be as much larger when few are drawn."""
-        if not self._tracks(constraint) or constraint.total is None:
+        if not self.tracks(constraint) or constraint.total is None:
             return 1.0
         return min(1.0, constraint.batch / constraint.total / STIFF_FROM)
 
@@ -284,19 +284,20 @@ class Method(eqx.Module):
         """What the tracker tracks: the objective, and for P+ the sampled constraints."""
         d = trees.dimension(problem.structure)
         objective = self.oracle.term(problem.objective, d)
-        return (objective, *(c for c in self.weighted(problem) if self._tracks(c)))
+        return (objective, *(c for c in self.weighted(problem) if self.tracks(c)))
 
     def exact_constraints(self, problem: Problem) -> tuple[Affine, ...]:
         """The constraints whose direction is added as a whole: exactly, or from a table of what was
         last seen of each row."""
-        return tuple(c for c in self.weighted(problem) if not self._tracks(c))
+        return tuple(c for c in self.weighted(problem) if not self.tracks(c))
 
     def weighted(self, problem: Problem) -> tuple[Affine, ...]:
         """The constraints with the weights that this method gives them."""
         own = problem.constraints
         return own if self.units is None else self.units.applied(own)
 
-    def _tracks(self, constraint: Affine) -> bool:
+    def tracks(self, constraint: Affine) -> bool:
+        """Whether the tracker tracks the constraint: sampled ones, where they have no table."""
         tracking = self.constraints == "sampled" and not (self.smoothing and self.smoothing.dual)
         return tracking and constraint.sampled
 

@@ -47,8 +47,10 @@ class Status(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Calls really made. `gradients`, `values` and `constraints` count samples times points;
-    `fallbacks` the LMOs whose search failed, so that they were solved in a slower, sure way.
+    """Calls that were asked for; those whose answer is known are not made (docs/adr/0017).
+
+    `gradients`, `values` and `constraints` count samples times points; `fallbacks` the LMOs whose
+    search failed, so that they were solved in a slower, sure way.
 
     >>> import mostfw as fw
     >>> fw.Counts().lmo

@@ -180,6 +180,7 @@ class HessianMomentum(Tracker):
     momentum by Hessian-vector products, weight min(1, 1/(k-1))
     """
 
+    amplifies: ClassVar[bool] = True
     weight: Schedule
 
     def start(self, terms: tuple[Term, ...], structure: Any, dtype: Any) -> Any:

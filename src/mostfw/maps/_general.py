@@ -65,7 +65,8 @@ class Dense(LinearMap):
         return _unravel(structure, dot(u, self.matrix))
 
     def adjoint_size(self, u: jax.Array, structure: Structure) -> jax.Array | None:
-        return trees.norm(dot(jnp.abs(u), jnp.abs(jnp.asarray(self.matrix))))
+        # A sum, not a product: |G| is not stored for it.
+        return trees.norm(jnp.sum(jnp.abs(u[:, None] * jnp.asarray(self.matrix)), axis=0))
 
     def row_norms(self, structure: Structure) -> jax.Array | None:
         return jnp.linalg.norm(jnp.asarray(self.matrix), axis=1)

@@ -83,8 +83,9 @@ class SquaredDistances(LinearForm):
         return trees.plus(y, c, self.matrix)
 
     def whole_norm(self) -> jax.Array:
-        """||D||, in the time and room of the points: the sum of (s_i + s_j - 2 p_i'p_j)^2, s the
-        squares, is 2n sum s^2 + 2 (sum s)^2 + 4 ||P'P||^2 - 8 (P's)'(P'1).
+        """||D||, without forming D where there are more points than features: the sum of
+        (s_i + s_j - 2 p_i'p_j)^2, s the squares, is 2n sum s^2 + 2 (sum s)^2 + 4 ||P'P||^2
+        - 8 (P's)'(P'1).
 
         About the mean the last part is rounding, so nothing cancels. The mean is taken of
         differences to the first point, which are exact where points are nearly equal.
@@ -95,10 +96,12 @@ class SquaredDistances(LinearForm):
         points = points / jnp.where(largest > 0, largest, 1)  # no square overflows or vanishes
         points = points - jnp.mean(points, axis=0)
         squares = jnp.sum(points**2, axis=1)
+        wide = points.shape[1] > points.shape[0]
+        products = dot(points, points.T) if wide else dot(points.T, points)
         parts = (
             2 * self.side * jnp.sum(squares**2),
             2 * jnp.sum(squares) ** 2,
-            4 * jnp.sum(dot(points.T, points) ** 2),
+            4 * jnp.sum(products**2),
             -8 * jnp.sum(dot(squares, points) * jnp.sum(points, axis=0)),
         )
         return largest * (largest * jnp.sqrt(sum(parts)))
