@@ -17,20 +17,21 @@ from jax.experimental import multihost_utils
 import mostfw as fw
 from mostfw import placement, processes
 from mostfw.frank_wolfe import start
-from sharded import Setting, compared
+from sharded import UNCONSTRAINED, Setting, compared
 
-SIZES = {"kmeans": 512, "cut": 55, "cut by rows": 64, "covariance": 256}
+SIZES = {"kmeans": 512, "cut": 55, "cut by rows": 64, "covariance": 256, "sum": 64}
 AHEAD = 5
 # Where the sixth LMO is a tie of 0 and the vector of ones, which rounding decides.
 SOONER = {("cut by rows", "most-fw"): 4}
 KMEANS = ("most-fw", "most-fw+", "t-most-fw", "shcgm", "h1-sfw", "h-spider-fw", "h-sag-cgm")
 KMEANS += ("cgal", "most-al", "most-al+")
-# Every tracker for constraints, and every way to handle these
+# Every tracker, and every way to handle constraints
 EACH = (
     *(("kmeans", name) for name in KMEANS),
     *(("cut", name) for name in ("most-fw", "most-fw+", "most-al+", "zo-most-fw")),
     *(("cut by rows", name) for name in ("most-fw", "most-al+")),
     ("covariance", "most-al"),
+    *(("sum", name) for name in UNCONSTRAINED),
 )
 ALL = (*EACH, ("cut", "h-spider-fw"), ("covariance", "t-most-fw"), ("covariance", "shcgm"))
 LONG = (("kmeans", "most-fw"), ("cut", "most-fw"), ("covariance", "most-al"))

@@ -23,6 +23,10 @@ AHEAD, STEPS, SEEDS = 5, 200, 5
 LARGE = 512  # rows, where memory is looked at
 DRAWN = 200
 METHODS = ("most-fw", "most-fw+", "t-most-fw", "cgal", "most-al", "most-al+", "h-sag-cgm")
+METHODS += ("shcgm", "h1-sfw")
+# Those of the trackers that no method with constraints has; and what their methods are called with.
+UNCONSTRAINED = ("1-sfw", "svrf", "saga-fw")
+PARAMETERS = {"1-sfw": {"hessian": True}, "svrf": {"growth": 2}}
 FEW = [("kmeans", "t-most-fw"), ("kmeans", "most-al+"), ("cut", "most-fw"), ("cut", "most-fw+")]
 CASES = [
     *(("kmeans", name) for name in METHODS),
@@ -42,7 +46,15 @@ def problem_of(kind, n, sampled):
         upper = np.triu(rng.random((n, n)) < 0.3, 1)
         graph = (upper + upper.T).astype(float)
         return fw.problems.sparsest_cut(graph, batch=20, constraint_batch=drawn)
+    if kind == "sum":
+        data = {"row": rng.standard_normal((50, n)) / n**0.5, "aim": rng.standard_normal(50)}
+        objective = fw.objectives.FiniteSum(_misfit, data, batch=10)
+        return fw.Problem(objective, fw.domains.Spectrahedron(n, trace=3.0))
     return fw.problems.covariance(n=n, blocks=4)
+
+
+def _misfit(x, given):
+    return (given["row"] @ x @ given["row"] - given["aim"]) ** 2 / 2
 
 
 def _logistic(x, row):
@@ -64,7 +76,8 @@ class Setting:
 
     def __init__(self, kind, name, n, devices):
         # steps are compared to 1e-10, which LMOs in single precision are not alike to
-        method = replaced(fw.methods.get(name), lmo_precision="full")
+        method = fw.methods.get(name, **PARAMETERS.get(name, {}))
+        method = replaced(method, lmo_precision="full")
         self._begin(problem_of(kind, n, method.constraints == "sampled"), method, devices)
 
     @staticmethod
