@@ -177,9 +177,11 @@ class Sight(eqx.Module):
             estimate = self._add_whole(term, estimate, c)
         return estimate
 
-    def add_batch(self, estimate: Estimate, c: Any, size: Any) -> Estimate:
-        """As `add`, with `size` samples (traced; at most all summands) instead of the batch, for a
-        tracker that asks at two points, with c and -c: what is linear cancels and is only counted.
+    def add_batch(self, estimate: Estimate, c: Any, size: Any, cancels: bool = False) -> Estimate:
+        """As `add`, with `size` samples (traced; at most all summands) instead of the batch.
+
+        `cancels`: the tracker adds the same samples with -c at another point, so that what is
+        linear would cancel; it is counted, and neither drawn nor added.
 
         Compiled shapes are fixed, so the batch is put together from pieces of 1, 16, 256 and 4096
         samples, as many of each as the digits of `size` in base 16 say. A repeated call in one
@@ -189,7 +191,7 @@ class Sight(eqx.Module):
         for index, term in enumerate(self.terms):
             assert term.total is not None
             limit = jnp.minimum(jnp.asarray(size, jnp.int32), min(term.total, 2**31 - 1))
-            if term.linear:
+            if cancels and term.linear:
                 estimate = estimate.counted(term, limit, _acts(c))
                 continue
             every = limit == term.total if term.total < 2**31 else jnp.zeros((), bool)

@@ -244,13 +244,13 @@ class Spider(Tracker):
     ) -> tuple[Estimate, Any]:
         fresh, length = self._epoch(k)
         estimate = estimate.scaled(jnp.where(fresh, 0.0, 1.0))
-        return here.add_batch(estimate, -1.0, jnp.where(fresh, 0, length)), memory
+        return here.add_batch(estimate, -1.0, jnp.where(fresh, 0, length), cancels=True), memory
 
     def arrive(
         self, estimate: Estimate, memory: Any, here: Sight, k: jax.Array
     ) -> tuple[Estimate, Any]:
         fresh, length = self._epoch(k)
-        estimate = here.add_batch(estimate, 1.0, jnp.where(fresh, 0, length))
+        estimate = here.add_batch(estimate, 1.0, jnp.where(fresh, 0, length), cancels=True)
         return when(fresh, lambda e: here.add_whole(e, 1.0), estimate), memory
 
     def __str__(self) -> str:
@@ -295,8 +295,9 @@ class Snapshot(Tracker):
         estimate, (point, gradient) = when(fresh, renewed, (estimate, memory))
         # Clipped: no sum needs a larger batch, and the product must fit 32 bits.
         size = jnp.where(fresh, 0, self.growth * jnp.minimum(place + 1, 2**30 // self.growth))
-        estimate = here.add_batch(estimate.holding(gradient), 1.0, size)
-        return here.at(point).add_batch(estimate, -1.0, size), (point, gradient)
+        estimate = here.add_batch(estimate.holding(gradient), 1.0, size, cancels=True)
+        there = here.at(point)
+        return there.add_batch(estimate, -1.0, size, cancels=True), (point, gradient)
 
     def __str__(self) -> str:
         return "snapshot, epochs 14, 30, 62, ..."
