@@ -198,15 +198,6 @@ def test_a_warm_start_may_have_other_sampled_constraints(name):
     assert rest.iterations == 60 and "box" in rest.violation
 
 
-def test_after_a_warm_start_lmos_are_as_exact_as_the_step_needs():
-    """At once, and not only from the next power of two on."""
-    first = fw.solve(clustering_problem(), "cgal", iterations=33, progress=False)
-    elsewhere = clustering_problem(seed=1)
-    moved = fw.solve(elsewhere, "cgal", iterations=1, warm_start=first, progress=False)
-    here = abs(np.sum(moved.state.estimate.y * moved.state.x))
-    assert float(moved.state.level) == pytest.approx(here)
-
-
 def test_a_warm_start_on_other_constraints_has_multipliers_of_its_own():
     def over(least):
         places = np.arange(N)

@@ -28,7 +28,6 @@ from .trees import Point, replaced
 RENEWED_EVERY = 4096
 EXACT_BELOW = 2.0**-10
 POWERS_OF_FOUR = 0x55555555
-UNKNOWN = -1.0  # a `level` that is to be looked at in the next iteration
 # A GPU's autotuner copies what it tries ways of reading with, and so an array of the size of x.
 UNTUNED = {"xla_gpu_autotune_level": 0}
 
@@ -252,7 +251,7 @@ def _renewed(
     memos = tuple(c.moved(memo, state.atom, state.eta) for c, memo in pairs)
     images = (c.carried(memo, state.atom) for c, memo in zip(exact, memos, strict=True))
     moved = {index: image for index, image in enumerate(images) if image is not None}
-    doubled, due = (k & (k - 1) == 0) | (state.level < 0), k % RENEWED_EVERY == 0
+    doubled, due = k & (k - 1) == 0, k % RENEWED_EVERY == 0
 
     def look() -> tuple[jax.Array, dict[int, jax.Array]]:
         level = jnp.abs(estimate.factor * trees.inner(estimate.stored, x))

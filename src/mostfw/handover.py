@@ -13,7 +13,7 @@ from . import placement, processes
 from .atoms import RankOneSymmetric
 from .constraints import Affine
 from .errors import InvalidInputError
-from .frank_wolfe import UNKNOWN, State, current, start
+from .frank_wolfe import State, current, start
 from .method import Method
 from .problem import Problem
 from .result import Result
@@ -77,7 +77,9 @@ def _elsewhere(state: State, before: Problem, problem: Problem, method: Method) 
     memos = tuple(
         old if kept else new for kept, old, new in zip(same, state.memos, made, strict=True)
     )
-    # The next LMO is made, whatever the last direction, when |<y, x>| has been looked at.
+    # The next LMO is made, whatever the direction of the last one; and until |<y, x>| is looked at
+    # again (at a power of two, which all members of a sweep reach together) they are as exact as
+    # they can be.
     reference = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), state.reference)
     estimate = state.estimate
     if estimate.drift is not None:
@@ -89,7 +91,7 @@ def _elsewhere(state: State, before: Problem, problem: Problem, method: Method) 
         memory=method.tracker.elsewhere(state.memory),
         memos=memos,
         reference=reference,
-        level=jnp.full_like(state.level, UNKNOWN),
+        level=jnp.zeros_like(state.level),
     )
 
 
