@@ -41,3 +41,18 @@ def test_a_user_s_sampler_gets_a_key_of_two_words():
     objective = fw.objectives.Sampled(lambda x, xi: jnp.sum((x - xi) ** 2), sampler, batch=3)
     fw.solve(fw.Problem(objective, fw.domains.Simplex(2)), "sfw", iterations=3, progress=False)
     assert set(seen) == {((2,), np.dtype(np.uint32))}
+
+
+def test_a_key_made_of_keys_is_made_once():
+    def drawn(key, keys):
+        key = opened(key)
+        for turn in range(keys):
+            key = jax.random.split(jax.random.fold_in(key, turn))[1]
+        return jax.random.normal(key, (9,))
+
+    def size(keys):
+        program = jax.jit(drawn, static_argnums=1).lower(jax.random.PRNGKey(0), keys)
+        return program.compile().as_text().count(" xor(")
+
+    sizes = [size(keys) for keys in (1, 2, 3, 4)]
+    assert len(set(np.diff(sizes))) == 1, "each hash would be written out wherever it is used"

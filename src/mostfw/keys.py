@@ -3,6 +3,9 @@
 JAX's hash (Threefry, of 2 x 32 bits) is a loop of five turns on a CPU, each of some ten kernels: in
 a step that takes 50 us, drawing takes a sixth. Written out, it becomes part of the kernel that uses
 its bits; the bits are the same.
+
+A key made of a key is stored. Else the compiler makes it again for every number drawn, and of keys
+made of such keys jaxlib 0.11 writes out so many copies that it never ends.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend.random import define_prng_impl
+
+from . import trees
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -70,12 +75,12 @@ def _counted(key: jax.Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Arr
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    return jnp.stack(_counted(key, shape), axis=-1)
+    return trees.stored(lambda: jnp.stack(_counted(key, shape), axis=-1))
 
 
 def _fold_in(key: jax.Array, data: Any) -> jax.Array:
     low = jnp.asarray(data, np.uint32)
-    return jnp.stack(_hashed(key, jnp.zeros_like(low), low))
+    return trees.stored(lambda: jnp.stack(_hashed(key, jnp.zeros_like(low), low)))
 
 
 def _random_bits(key: jax.Array, width: int, shape: tuple[int, ...]) -> jax.Array:
