@@ -224,8 +224,8 @@ def check_objective(objective: Objective, like: Any, draws: int = 4000) -> None:
         zero = trees.zeros(structure)
         for draw in _draws(objective):
             xi = draw(jax.random.PRNGKey(3))
-            got = _sampled_gradient(objective, x, xi, numbers)
-            want = jax.grad(objective.value)(x, xi)
+            got = jax.jit(lambda x, xi: _sampled_gradient(objective, x, xi, numbers))(x, xi)
+            want = jax.jit(jax.grad(objective.value))(x, xi)
             if objective.symmetric:
                 want = trees.symmetrised(want)
             _close(got, want, "what a draw adds is the gradient of its value")
@@ -235,12 +235,12 @@ def check_objective(objective: Objective, like: Any, draws: int = 4000) -> None:
                 _require(trees.norm(got) <= most, "a draw adds no more than its length")
         if not objective.finite:
             return
-        whole = objective.add_whole(zero, 1.0, x, numbers)
-        want = jax.grad(lambda p: objective.whole_value(p))(x)
+        whole = jax.jit(lambda x: objective.add_whole(zero, 1.0, x, numbers))(x)
+        want = jax.jit(jax.grad(lambda p: objective.whole_value(p)))(x)
         _close(whole, want, "add_whole is the gradient of whole_value")
         for draw in _draws(objective):
             _check_mean(objective, x, whole, objective.symmetric, numbers, draws, draw)
-            values = jax.vmap(lambda key: objective.value(x, draw(key)))(  # noqa: B023
+            values = jax.jit(jax.vmap(lambda key: objective.value(x, draw(key))))(  # noqa: B023
                 jax.random.split(jax.random.PRNGKey(4), draws)
             )
             _unbiased(values[:, None], jnp.asarray(objective.whole_value(x))[None], "values")
@@ -284,7 +284,7 @@ def _check_mean(
         gradient = trees.symmetrised(gradient) if symmetric else gradient
         return jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(gradient)])
 
-    samples = jax.vmap(one)(jax.random.split(jax.random.PRNGKey(2), draws))
+    samples = jax.jit(jax.vmap(one))(jax.random.split(jax.random.PRNGKey(2), draws))
     target = jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(whole)])
     _unbiased(samples, target, "gradients")
 
